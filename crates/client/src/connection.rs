@@ -26,6 +26,63 @@ use crate::transport::{ServerLink, ServerProcess, Transport};
 
 /// A connection to a server that is ready. Cheap to clone. Dropping the last clone ends the server without waiting;
 /// [`Connection::close`] shuts it down gracefully.
+///
+/// Any number of calls can run concurrently. Each call ends in exactly one outcome within its timeout.
+///
+/// # Example
+///
+/// ```
+/// use serde_json::json;
+/// use wharf_client::{CallError, CallOptions, ClosureServer, ConnectOptions, Started, TaskOptions, ToolReply, connect_local};
+/// use wharf_wire::{Interest, RawJson, Reference};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let server = ClosureServer::new("greeter", "1.0")
+///     .tool("greet", "Greets.", json!({ "type": "object" }), |_| async { Ok(ToolReply::text("Hello!")) })
+///     .resource("note://welcome", "welcome", "text/plain", || async { Ok("Welcome.".to_owned()) })
+///     .prompt("introduce", "Introduces the server.", &[], |_| async { Ok("Who are you?".to_owned()) });
+/// let connection = connect_local(server, ConnectOptions::default()).await?;
+/// assert!(connection.facts().capabilities.tools);
+/// connection.ping(CallOptions::default()).await?;
+///
+/// assert_eq!(connection.list_tools().await?.items[0].name, "greet");
+/// assert_eq!(connection.list_resources().await?.items[0].uri, "note://welcome");
+/// assert_eq!(connection.list_prompts().await?.items[0].name, "introduce");
+/// connection.list_templates().await?;
+/// connection.clear_cache(); // The next list is requested again.
+///
+/// let no_arguments = RawJson::empty_object();
+/// let result = connection.call_tool("greet", &no_arguments, CallOptions::default()).await?;
+/// assert!(!result.is_error);
+/// connection.read_resource("note://welcome", CallOptions::default()).await?;
+/// connection.get_prompt("introduce", &[], CallOptions::default()).await?;
+/// let raw = connection.request("tools/list", None, CallOptions::default()).await?;
+/// assert!(raw.result.as_str().contains("greet"));
+///
+/// // This server supports no tasks, so the call finishes at once.
+/// let started = connection.start_task("greet", &no_arguments, TaskOptions::default()).await?;
+/// assert!(matches!(started, Started::Finished(_)));
+///
+/// // Capabilities that the server has not declared are refused without a request.
+/// let completed = connection.complete_argument(Reference::Prompt("introduce"), "name", "A", &[]).await;
+/// assert!(matches!(completed, Err(CallError::Unsupported(_))));
+/// assert!(connection.subscribe(Interest { tools: true, ..Interest::default() }).await.is_err());
+/// assert!(connection.list_skills().await.is_err());
+///
+/// // Diagnostics.
+/// assert!(connection.workers_health().is_some_and(|health| health.panics == 0));
+/// assert!(connection.stderr_tail(20).is_empty());
+/// assert!(connection.trace().failed_step().is_none());
+/// assert_eq!(connection.counters().turned_away, 0);
+/// assert!(connection.redactor().is_empty());
+///
+/// connection.close().await;
+/// connection.wait_until_gone().await;
+/// assert!(connection.is_gone());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Connection {
     inner: Arc<ConnectionInner>,
@@ -105,17 +162,18 @@ impl Connection {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Returns the properties of the server.
+    /// Returns the properties of the server. See [`Connection`](Connection#example) for an example.
     pub fn facts(&self) -> &ServerFacts {
         &self.inner.facts
     }
 
-    /// Returns the trace of the connection attempt.
+    /// Returns the trace of the connection attempt: each step with its outcome and time.
+    /// See [`Connection`](Connection#example) for an example.
     pub fn trace(&self) -> &ConnectTrace {
         &self.inner.trace
     }
 
-    /// Returns the counters of anomalies so far.
+    /// Returns the counters of anomalies so far. See [`Connection`](Connection#example) for an example.
     pub fn counters(&self) -> ConnectionCounters {
         let (mut counters, desk) = (self.inner.open.engine.tally.snapshot(), self.inner.manners.desk.counters());
         counters.turned_away += desk.turned_away;
@@ -123,22 +181,32 @@ impl Connection {
         counters
     }
 
-    /// Returns the health of the worker threads of an in-process server. `None` for any other server.
+    /// Returns the health of the worker threads of an in-process server. `None` for any other server. See
+    /// [`Connection`](Connection#example) for an example.
     pub fn workers_health(&self) -> Option<WorkersHealth> {
         self.inner.open.workers()
     }
 
-    /// Returns the redactor for this server's secrets.
+    /// Returns the redactor for this server's secrets. See [`Connection`](Connection#example) for an example.
     pub fn redactor(&self) -> &Redactor {
         &self.inner.open.engine.observer().redactor
     }
 
-    /// Returns the last lines the server wrote to stderr: untrusted text, with the server's secrets removed.
+    /// Returns the last lines the server wrote to stderr: untrusted text, with the server's secrets removed. See
+    /// [`Connection`](Connection#example) for an example.
     pub fn stderr_tail(&self, lines: usize) -> Vec<String> {
         self.inner.open.stderr_tail(lines)
     }
 
-    /// Waits until the server is gone and returns how it was lost. Cancel-safe.
+    /// Waits until the server is gone and returns how it was lost.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel-safe.
+    ///
+    /// # Example
+    ///
+    /// See [`Connection`](Connection#example) for an example.
     pub async fn wait_until_gone(&self) -> Arc<DisconnectReport> {
         match self.inner.open.engine.wait_until_gone().await {
             CallError::ServerGone(gone) | CallError::OutcomeUnknown(gone) => gone,
@@ -146,7 +214,7 @@ impl Connection {
         }
     }
 
-    /// Reports whether the server is gone.
+    /// Reports whether the server is gone. See [`Connection`](Connection#example) for an example.
     pub fn is_gone(&self) -> bool {
         self.inner.open.engine.is_closed()
     }
@@ -165,9 +233,20 @@ impl Connection {
 
     /// Calls a tool. A tool that reports failure is not an error here: see [`ToolResult::is_error`].
     ///
+    /// # Errors
+    ///
+    /// Returns a [`CallError`] if the server has not declared the capability, refuses the request, violates the
+    /// protocol, does not respond in time, or is gone. [`CallError::is_retryable`] reports whether a retry is safe.
+    /// After [`CallError::OutcomeUnknown`] and [`CallError::TimedOut`] the call may have executed.
+    ///
     /// # Cancel safety
     ///
-    /// Dropping the future cancels the call.
+    /// Dropping the future sends a cancellation to the server and discards the response. The call may have executed. If
+    /// the server has turned the call into a task, the task is cancelled.
+    ///
+    /// # Example
+    ///
+    /// See [`Connection`](Connection#example) for an example.
     pub async fn call_tool(
         &self,
         name: &str,
@@ -179,9 +258,17 @@ impl Connection {
 
     /// Calls a tool and returns its result undecoded, for forwarding.
     ///
+    /// # Errors
+    ///
+    /// Returns the same errors as [`Connection::call_tool`], except that the result is not checked.
+    ///
     /// # Cancel safety
     ///
-    /// Dropping the future cancels the call.
+    /// As for [`Connection::call_tool`]: the call may have executed.
+    ///
+    /// # Example
+    ///
+    /// [`Connection::call_tool`] is called in the same way. See [`Connection`](Connection#example) for an example.
     pub async fn call_tool_raw(
         &self,
         name: &str,
@@ -195,9 +282,19 @@ impl Connection {
     /// Sends any method with raw params and returns the raw result. Fails without sending if the server has not
     /// declared the capability.
     ///
+    /// # Errors
+    ///
+    /// Returns a [`CallError`] if the server has not declared the capability, refuses the request, violates the
+    /// protocol, does not respond in time, or is gone. [`CallError::is_retryable`] reports whether a retry is safe.
+    /// Returns [`CallError::Invalid`] for a method name that is not plain ASCII, and for params that are not an object.
+    ///
     /// # Cancel safety
     ///
-    /// Dropping the future cancels the call.
+    /// Dropping the future sends a cancellation to the server and discards the response. The request may have executed.
+    ///
+    /// # Example
+    ///
+    /// See [`Connection`](Connection#example) for an example.
     pub async fn request(
         &self,
         method: &str,
@@ -264,12 +361,27 @@ impl Connection {
         self.expect_complete(settled.answer)
     }
 
-    /// Clears the cache, so that the next list is requested from the server.
+    /// Clears the cache, so that the next list is requested from the server. See [`Connection`](Connection#example) for
+    /// an example.
     pub fn clear_cache(&self) {
         self.inner.manners.bulletin.cache().clear();
     }
 
-    /// Lists the tools. A malformed tool is withheld; the others are still listed.
+    /// Lists the tools. A malformed entry is withheld; the others are still listed.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`CallError`] if the server has not declared the capability, refuses the request, violates the
+    /// protocol, does not respond in time, or is gone. [`CallError::is_retryable`] reports whether a retry is safe.
+    /// Also fails if the list exceeds a limit or its cursors form a loop. No partial list is returned.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future sends a cancellation for the pending request. The request only reads, so it can be repeated.
+    ///
+    /// # Example
+    ///
+    /// See [`Connection`](Connection#example) for an example.
     pub async fn list_tools(&self) -> Result<Listing<ToolDefinition>, CallError> {
         let changes = self.inner.manners.bulletin.tools_changes();
         let mut listing = list_all(self, TOOLS).await?;
@@ -279,28 +391,96 @@ impl Connection {
         Ok(listing)
     }
 
-    /// Lists the resources.
+    /// Lists the resources. A malformed entry is withheld; the others are still listed.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`CallError`] if the server has not declared the capability, refuses the request, violates the
+    /// protocol, does not respond in time, or is gone. [`CallError::is_retryable`] reports whether a retry is safe.
+    /// Also fails if the list exceeds a limit or its cursors form a loop. No partial list is returned.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future sends a cancellation for the pending request. The request only reads, so it can be repeated.
+    ///
+    /// # Example
+    ///
+    /// See [`Connection`](Connection#example) for an example.
     pub async fn list_resources(&self) -> Result<Listing<Resource>, CallError> {
         list_all(self, RESOURCES).await
     }
 
-    /// Lists the resource templates.
+    /// Lists the resource templates. A malformed entry is withheld; the others are still listed.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`CallError`] if the server has not declared the capability, refuses the request, violates the
+    /// protocol, does not respond in time, or is gone. [`CallError::is_retryable`] reports whether a retry is safe.
+    /// Also fails if the list exceeds a limit or its cursors form a loop. No partial list is returned.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future sends a cancellation for the pending request. The request only reads, so it can be repeated.
+    ///
+    /// # Example
+    ///
+    /// See [`Connection`](Connection#example) for an example.
     pub async fn list_templates(&self) -> Result<Listing<ResourceTemplate>, CallError> {
         list_all(self, TEMPLATES).await
     }
 
-    /// Lists the prompts.
+    /// Lists the prompts. A malformed entry is withheld; the others are still listed.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`CallError`] if the server has not declared the capability, refuses the request, violates the
+    /// protocol, does not respond in time, or is gone. [`CallError::is_retryable`] reports whether a retry is safe.
+    /// Also fails if the list exceeds a limit or its cursors form a loop. No partial list is returned.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future sends a cancellation for the pending request. The request only reads, so it can be repeated.
+    ///
+    /// # Example
+    ///
+    /// See [`Connection`](Connection#example) for an example.
     pub async fn list_prompts(&self) -> Result<Listing<PromptDefinition>, CallError> {
         list_all(self, PROMPTS).await
     }
 
-    /// Reads a resource.
+    /// Reads a resource. A stateless-era server can allow caching; [`CallOptions::fresh`] bypasses the cache.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`CallError`] if the server has not declared the capability, refuses the request, violates the
+    /// protocol, does not respond in time, or is gone. [`CallError::is_retryable`] reports whether a retry is safe.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future sends a cancellation for the pending request. The request only reads, so it can be repeated.
+    ///
+    /// # Example
+    ///
+    /// See [`Connection`](Connection#example) for an example.
     pub async fn read_resource(&self, uri: &str, options: CallOptions) -> Result<ReadResult, CallError> {
         let result = self.request_cached("resources/read", Some(("uri", uri)), options).await?;
         Ok(ReadResult::from_raw(result, &self.inner.limits.bounds)?)
     }
 
     /// Gets a prompt with its arguments filled in. Arguments are strings.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`CallError`] if the server has not declared the capability, refuses the request, violates the
+    /// protocol, does not respond in time, or is gone. [`CallError::is_retryable`] reports whether a retry is safe.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future sends a cancellation for the pending request. The request only reads, so it can be repeated.
+    ///
+    /// # Example
+    ///
+    /// See [`Connection`](Connection#example) for an example.
     pub async fn get_prompt(
         &self,
         name: &str,
@@ -316,6 +496,19 @@ impl Connection {
     }
 
     /// Suggests values for a partially typed argument. `known` are the arguments already entered.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`CallError`] if the server has not declared the capability, refuses the request, violates the
+    /// protocol, does not respond in time, or is gone. [`CallError::is_retryable`] reports whether a retry is safe.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future sends a cancellation for the pending request. The request only reads, so it can be repeated.
+    ///
+    /// # Example
+    ///
+    /// See [`Connection`](Connection#example) for an example.
     pub async fn complete_argument(
         &self,
         reference: Reference<'_>,
@@ -341,6 +534,21 @@ impl Connection {
 
     /// Sets the minimum level of log messages on a handshake-era server. In the stateless era every request carries the
     /// level set when connecting.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`CallError`] if the server has not declared the capability, refuses the request, violates the
+    /// protocol, does not respond in time, or is gone. [`CallError::is_retryable`] reports whether a retry is safe. A
+    /// stateless-era server gives [`CallError::Unsupported`].
+    ///
+    /// # Cancel safety
+    ///
+    /// The connection uses the new level from the first poll on. Dropping the future cancels the request, but the
+    /// server may have applied it.
+    ///
+    /// # Example
+    ///
+    /// [`Connection::ping`] is called in the same way. See [`Connection`](Connection#example) for an example.
     pub async fn set_log_level(&self, level: LogLevel) -> Result<(), CallError> {
         let params = RawJson::from_value(&serde_json::json!({ "level": level.as_str() }));
         let params = params.map_err(|error| CallError::Invalid(error.to_string()))?;
@@ -357,7 +565,7 @@ impl Connection {
     }
 
     /// Notifies a handshake-era server that its roots have changed. Stateless-era servers request the roots when they
-    /// need them.
+    /// need them. Does not wait. See [`Connection`](Connection#example) for an example.
     pub fn notify_roots_changed(&self) {
         if !self.is_stateless() && self.inner.manners.desk.services().roots.is_some() {
             self.inner.open.engine.send_message(r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#);
@@ -365,6 +573,19 @@ impl Connection {
     }
 
     /// Checks that the server responds: with `ping`, or in the stateless era with another `server/discover`.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`CallError`] if the server has not declared the capability, refuses the request, violates the
+    /// protocol, does not respond in time, or is gone. [`CallError::is_retryable`] reports whether a retry is safe.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future sends a cancellation for the pending request. The request only reads, so it can be repeated.
+    ///
+    /// # Example
+    ///
+    /// See [`Connection`](Connection#example) for an example.
     pub async fn ping(&self, options: CallOptions) -> Result<(), CallError> {
         let method = match self.inner.facts.revision.era() {
             Era::Handshake => "ping",
@@ -378,7 +599,12 @@ impl Connection {
     ///
     /// # Cancel safety
     ///
-    /// The shutdown continues if the future is dropped.
+    /// The shutdown begins at the first poll and continues if the future is dropped, as long as a clone of the
+    /// connection exists. Dropping the last clone ends the server without waiting.
+    ///
+    /// # Example
+    ///
+    /// See [`Connection`](Connection#example) for an example.
     pub async fn close(&self) {
         self.inner.open.close().await;
     }

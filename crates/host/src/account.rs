@@ -223,7 +223,11 @@ impl Host {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future cancels the login.
+    /// Dropping the future cancels the login. An [`Account`] still stores tokens that have already arrived.
+    ///
+    /// # Example
+    ///
+    /// See [servers](Host#servers) for the error of a server without an account, and [`LoopbackBrowser`] for a browser.
     pub async fn log_in(&self, server: &str, visitor: Arc<dyn LoginBrowser>) -> Result<(), HostError> {
         let (server, account) = self.server_with_account(server)?;
         server.membership.allow_prompts();
@@ -242,6 +246,15 @@ impl Host {
     /// # Errors
     ///
     /// Returns an error if the server is unknown, has no account, or the logout fails.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future can leave the logout unfinished: login prompts are suppressed from the first poll on, but
+    /// the stored login may remain. Call the method again.
+    ///
+    /// # Example
+    ///
+    /// See [servers](Host#servers) for the error of a server without an account.
     pub async fn log_out(&self, server: &str) -> Result<bool, HostError> {
         let (server, account) = self.server_with_account(server)?;
         server.membership.quiet.store(true, Ordering::Release);
@@ -259,6 +272,14 @@ impl Host {
     /// # Errors
     ///
     /// Returns an error if the server is unknown, has no account, or the status cannot be read.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel-safe.
+    ///
+    /// # Example
+    ///
+    /// See [servers](Host#servers) for the error of a server without an account.
     pub async fn account_status(&self, server: &str) -> Result<Option<AccountStatus>, HostError> {
         let (server, account) = self.server_with_account(server)?;
         account.status().await.map_err(|error| HostError::Login { server: server.name.clone(), error })

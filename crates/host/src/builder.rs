@@ -34,6 +34,57 @@ use crate::state_directory::{ApprovedDefinitions, StateDirectory};
 use crate::tool::ServerTool;
 
 /// Builder of a [`Host`]. Every part has a safe default: no rules, no asker, nothing written to disk.
+///
+/// # Example
+///
+/// A host with a configured server that starts on first use, an in-process server, rules and prompts:
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::Duration;
+///
+/// use wharf::catalog::NameStyle;
+/// use wharf::policy::{Rule, RuleAction, RuleAuthority, RuleOrigin, SourcedRule};
+/// use wharf::spec::{Environment, ServerEntry, ServerName, ServerSpec, StdioSpec};
+/// use wharf::{Ask, Asker, ClosureServer, GuardProgram, Host, Limits, PromptPolicy, ServerState};
+///
+/// /// Declines every question: a dropped reply is a refusal.
+/// struct Decline;
+///
+/// impl Asker for Decline {
+///     fn ask(&self, ask: Ask) {
+///         drop(ask);
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let spec = StdioSpec { program: "some-server".into(), ..StdioSpec::default() };
+/// let mut server = ServerEntry::new(ServerName::new("some")?, ServerSpec::Stdio(spec));
+/// server.settings.lazy = true;
+///
+/// let mut limits = Limits::default();
+/// limits.call = Duration::from_secs(20);
+/// let origin = RuleOrigin { place: "example".to_owned(), standing: RuleAuthority::User };
+///
+/// let host = Host::builder()
+///     .environment(Environment { env: Vec::new(), cwd: "/".into() })
+///     .guard(GuardProgram::None)
+///     .servers([server])
+///     .local(ServerName::new("greeter")?, || ClosureServer::new("greeter", "1.0"))
+///     .limits(limits)
+///     .name_style(NameStyle::default())
+///     .rules([SourcedRule { rule: Rule::new("mcp__some__*", RuleAction::Ask), origin }])
+///     .prompt_policy(PromptPolicy::default())
+///     .asker(Arc::new(Decline))
+///     .start()
+///     .await?;
+/// host.wait_until_settled().await;
+/// assert_eq!(host.status_of("some")?.state, ServerState::Idle);
+/// host.close().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Default)]
 pub struct HostBuilder {
     servers: Vec<ServerEntry>,
@@ -65,6 +116,8 @@ pub enum StartError {
 
 impl HostBuilder {
     /// Adds configured servers.
+    ///
+    /// See [`HostBuilder`](HostBuilder#example) for an example.
     #[must_use]
     pub fn servers(mut self, servers: impl IntoIterator<Item = ServerEntry>) -> Self {
         self.servers.extend(servers);
@@ -72,6 +125,8 @@ impl HostBuilder {
     }
 
     /// Adds an in-process server. `make` is called for every connection.
+    ///
+    /// See [`HostBuilder`](HostBuilder#example) for an example.
     #[must_use]
     pub fn local<S: LocalServer>(self, name: ServerName, make: impl Fn() -> S + Send + Sync + 'static) -> Self {
         let factory: LocalFactory = Arc::new(move || Ok(Box::new(make())));
@@ -79,6 +134,8 @@ impl HostBuilder {
     }
 
     /// Adds an in-process server with settings and a factory that may fail.
+    ///
+    /// See [`HostBuilder`](HostBuilder#example) for an example.
     #[must_use]
     pub fn local_with(mut self, name: ServerName, settings: ServerSettings, make: LocalFactory) -> Self {
         self.local.push((name, settings, make));
@@ -86,6 +143,8 @@ impl HostBuilder {
     }
 
     /// Sets a gate that replaces the rules.
+    ///
+    /// See [`HostBuilder`](HostBuilder#example) for an example.
     #[must_use]
     pub fn gate(mut self, gate: Arc<dyn Gate>) -> Self {
         self.gate = Some(gate);
@@ -93,6 +152,8 @@ impl HostBuilder {
     }
 
     /// Adds permission rules.
+    ///
+    /// See [`HostBuilder`](HostBuilder#example) for an example.
     #[must_use]
     pub fn rules(mut self, rules: impl IntoIterator<Item = SourcedRule>) -> Self {
         self.rules.extend(rules);
@@ -100,6 +161,8 @@ impl HostBuilder {
     }
 
     /// Sets the behaviour for calls that the rules require a prompt for.
+    ///
+    /// See [`HostBuilder`](HostBuilder#example) for an example.
     #[must_use]
     pub fn prompt_policy(mut self, when_asked: PromptPolicy) -> Self {
         self.when_asked = when_asked;
@@ -107,6 +170,8 @@ impl HostBuilder {
     }
 
     /// Sets the receiver of rules created by the answer "always".
+    ///
+    /// See [`HostBuilder`](HostBuilder#example) for an example.
     #[must_use]
     pub fn on_rule(mut self, sink: RuleSink) -> Self {
         self.rule_sink = Some(sink);
@@ -114,6 +179,8 @@ impl HostBuilder {
     }
 
     /// Sets the asker that presents questions to a person.
+    ///
+    /// See [`HostBuilder`](HostBuilder#example) for an example.
     #[must_use]
     pub fn asker(mut self, asker: Arc<dyn Asker>) -> Self {
         self.asker = Some(asker);
@@ -122,6 +189,8 @@ impl HostBuilder {
 
     /// Sets the directory for cached catalogs, approved definitions, large results, the audit log and the servers'
     /// logs. It is private and created if missing.
+    ///
+    /// See [`HostBuilder`](HostBuilder#example) for an example.
     #[must_use]
     pub fn state_dir(mut self, path: impl Into<PathBuf>) -> Self {
         self.state_dir = Some(path.into());
@@ -129,6 +198,8 @@ impl HostBuilder {
     }
 
     /// Sets the environment and working directory in which servers are started.
+    ///
+    /// See [`HostBuilder`](HostBuilder#example) for an example.
     #[must_use]
     pub fn environment(mut self, surroundings: Environment) -> Self {
         self.options.surroundings = surroundings;
@@ -136,6 +207,8 @@ impl HostBuilder {
     }
 
     /// Sets the limits and timeouts of every connection.
+    ///
+    /// See [`HostBuilder`](HostBuilder#example) for an example.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.options.limits = limits;
@@ -143,6 +216,8 @@ impl HostBuilder {
     }
 
     /// Sets the guard program of the servers' processes.
+    ///
+    /// See [`HostBuilder`](HostBuilder#example) for an example.
     #[must_use]
     pub fn guard(mut self, guard: GuardProgram) -> Self {
         self.options.guard = guard;
@@ -150,6 +225,8 @@ impl HostBuilder {
     }
 
     /// Sets the naming style of tools.
+    ///
+    /// See [`HostBuilder`](HostBuilder#example) for an example.
     #[must_use]
     pub fn name_style(mut self, style: NameStyle) -> Self {
         self.options.names = style;
@@ -157,6 +234,8 @@ impl HostBuilder {
     }
 
     /// Adds directories that servers may request as roots. Without any, the capability is not declared.
+    ///
+    /// See [`HostBuilder`](HostBuilder#example) for an example.
     #[must_use]
     pub fn roots(mut self, roots: impl IntoIterator<Item = Root>) -> Self {
         self.options.roots.extend(roots);
@@ -164,6 +243,8 @@ impl HostBuilder {
     }
 
     /// Sets the limits of results passed to an agent.
+    ///
+    /// See [`HostBuilder`](HostBuilder#example) for an example.
     #[must_use]
     pub fn result_limits(mut self, limits: ResultLimits) -> Self {
         self.options.results = limits;
@@ -171,6 +252,8 @@ impl HostBuilder {
     }
 
     /// Sets the receiver of the servers' stderr and of process starts and exits, instead of the state directory.
+    ///
+    /// See [`HostBuilder`](HostBuilder#example) for an example.
     #[must_use]
     pub fn process_log(mut self, log: Arc<dyn ProcessLog>) -> Self {
         self.options.process_log = Some(log);
@@ -178,6 +261,8 @@ impl HostBuilder {
     }
 
     /// Sets a tap that receives every message of every server.
+    ///
+    /// See [`HostBuilder`](HostBuilder#example) for an example.
     #[must_use]
     pub fn tap(mut self, tap: Arc<dyn Tap>) -> Self {
         self.options.tap = Some(tap);
@@ -185,6 +270,8 @@ impl HostBuilder {
     }
 
     /// Sets the services offered to servers, instead of those derived from the asker, the roots and the events.
+    ///
+    /// See [`HostBuilder`](HostBuilder#example) for an example.
     #[must_use]
     pub fn services(mut self, services: ClientServices) -> Self {
         self.services = Some(services);
@@ -193,6 +280,8 @@ impl HostBuilder {
 
     /// Sets the connect options of each server by name, instead of surroundings, limits, guard and tap. Services remain
     /// the host's.
+    ///
+    /// See [`HostBuilder`](HostBuilder#example) for an example.
     #[must_use]
     pub fn connect_options(mut self, prepare: impl Fn(&str) -> ConnectOptions + Send + Sync + 'static) -> Self {
         self.options.prepare = Some(Arc::new(prepare));
@@ -200,6 +289,8 @@ impl HostBuilder {
     }
 
     /// Sets the lists that the host requests from its servers.
+    ///
+    /// See [`HostBuilder`](HostBuilder#example) for an example.
     #[must_use]
     pub fn listing_mode(mut self, attention: ListingMode) -> Self {
         self.options.attention = attention;
@@ -208,6 +299,8 @@ impl HostBuilder {
 
     /// Sets the login accounts of HTTP servers. `make` is called once for each server whose settings contain no
     /// `Authorization` header and no credentials in its URL. Servers that share an account share its token refreshes.
+    ///
+    /// See [`HostBuilder`](HostBuilder#example) for an example.
     #[must_use]
     pub fn accounts<A: ServerAccount>(
         mut self,
@@ -221,6 +314,8 @@ impl HostBuilder {
 
     /// Sets the browser for login pages, which is opened after the asker's consent. Without a visitor or without an
     /// asker, a server that requires a login waits for [`Host::log_in`] or for a login by another process.
+    ///
+    /// See [`HostBuilder`](HostBuilder#example) for an example.
     #[must_use]
     pub fn browser(self, visitor: Arc<dyn LoginBrowser>) -> Self {
         self.browser_factory(move |_, _| Arc::clone(&visitor))
@@ -228,6 +323,8 @@ impl HostBuilder {
 
     /// Sets a factory of login browsers, called for each login, because a server's settings may specify the redirect
     /// address.
+    ///
+    /// See [`HostBuilder`](HostBuilder#example) for an example.
     #[must_use]
     pub fn browser_factory(
         mut self,
@@ -243,6 +340,14 @@ impl HostBuilder {
     ///
     /// Returns an error if two servers have the same name, a user's rule is unreadable, or the state directory cannot
     /// be used.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future stops the servers that have already been started, without waiting.
+    ///
+    /// # Example
+    ///
+    /// See [`HostBuilder`](HostBuilder#example) for an example.
     pub async fn start(self) -> Result<Host, StartError> {
         let (host, servers) = self.build().await?;
         add_all(&host, servers).await;
@@ -254,6 +359,14 @@ impl HostBuilder {
     /// # Errors
     ///
     /// Returns the same errors as [`HostBuilder::start`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future stops the servers that have already been started, without waiting.
+    ///
+    /// # Example
+    ///
+    /// See [servers](Host#servers) for an example.
     pub async fn start_with_events(self) -> Result<(Host, EventReceiver), StartError> {
         let (host, servers) = self.build().await?;
         let events = host.events();

@@ -39,9 +39,161 @@ const CLOSE_MARGIN: Duration = Duration::from_secs(1);
 /// Time that accounts have to finish operations that must not be interrupted. They limit these to less themselves.
 const ACCOUNT_FINISH_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// A set of supervised servers and their tools. Cheap to clone.
+/// The handle to a set of supervised servers and their tools. Cheap to clone.
 ///
 /// Dropping the last clone stops all servers without waiting. [`Host::close`] stops them gracefully.
+///
+/// # Calls
+///
+/// [`Host::call`] calls a tool. [`Host::request`] sends any other method. [`Host::permit`] is for a call that the host
+/// does not support itself: the embedder makes it on the server's [`Connection`] and reports its end.
+///
+/// ```
+/// use wharf::{CallOptions, Host};
+/// # use serde_json::json;
+/// # use wharf::policy::{Rule, RuleAction, RuleAuthority, RuleOrigin, SourcedRule};
+/// # use wharf::spec::ServerName;
+/// # use wharf::{ClosureServer, RawJson, ToolReply};
+/// # fn greeter() -> ClosureServer {
+/// #     ClosureServer::new("greeter", "1.0")
+/// #         .tool("greet", "Greets.", json!({ "type": "object" }), |_| async { Ok(ToolReply::text("Hello!")) })
+/// #         .resource("note://welcome", "welcome", "text/plain", || async { Ok("Welcome.".to_owned()) })
+/// # }
+/// # fn allow(tool: &str) -> SourcedRule {
+/// #     let origin = RuleOrigin { place: "example".to_owned(), standing: RuleAuthority::User };
+/// #     SourcedRule { rule: Rule::new(tool, RuleAction::Allow), origin }
+/// # }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let host = Host::builder()
+/// #     .local(ServerName::new("greeter")?, greeter)
+/// #     .rules([allow("mcp__greeter__greet")])
+/// #     .start()
+/// #     .await?;
+/// host.wait_until_ready("greeter").await?;
+/// let greet = host.resolve("mcp__greeter__greet")?;
+/// let arguments = RawJson::empty_object();
+///
+/// let response = host.call(&greet, &arguments, CallOptions::default()).await?;
+/// assert_eq!(response.text()?, "Hello!");
+///
+/// let listed = host.request(&greet.server, "tools/list", None, CallOptions::default()).await?;
+/// assert!(listed.result.as_str().contains("greet"));
+///
+/// let permit = host.permit(&greet, &arguments, CallOptions::default()).await?;
+/// let outcome = permit.connection().call_tool("greet", &arguments, Default::default()).await;
+/// permit.finish(outcome.as_ref());
+/// assert_eq!(host.stats_of("greeter")?[0].calls, 2);
+/// # host.close().await;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Servers
+///
+/// ```
+/// use wharf::{Event, EventDelivery, Host, HostError, ServerState};
+/// # use serde_json::json;
+/// # use wharf::policy::{Rule, RuleAction, RuleAuthority, RuleOrigin, SourcedRule};
+/// # use wharf::spec::ServerName;
+/// # use wharf::{ClosureServer, RawJson, ToolReply};
+/// # fn greeter() -> ClosureServer {
+/// #     ClosureServer::new("greeter", "1.0")
+/// #         .tool("greet", "Greets.", json!({ "type": "object" }), |_| async { Ok(ToolReply::text("Hello!")) })
+/// #         .resource("note://welcome", "welcome", "text/plain", || async { Ok("Welcome.".to_owned()) })
+/// # }
+/// # fn allow(tool: &str) -> SourcedRule {
+/// #     let origin = RuleOrigin { place: "example".to_owned(), standing: RuleAuthority::User };
+/// #     SourcedRule { rule: Rule::new(tool, RuleAction::Allow), origin }
+/// # }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (host, mut events) =
+///     Host::builder().local(ServerName::new("greeter")?, greeter).start_with_events().await?;
+/// host.wait_until_settled().await;
+/// assert_eq!(host.status_of("greeter")?.state, ServerState::Ready);
+/// assert_eq!(host.catalog().tools().count(), 1);
+///
+/// host.disconnect("greeter").await?;
+/// assert!(host.connection("greeter").is_err());
+/// host.connect("greeter").await?;
+/// host.reconnect("greeter").await?;
+/// host.connection("greeter")?.ping(Default::default()).await?;
+///
+/// host.disable("greeter").await?;
+/// assert_eq!(host.status()[0].state, ServerState::Disabled);
+/// host.enable("greeter").await?;
+///
+/// // Replaces the configured servers. In-process servers stay.
+/// let changes = host.set_servers(Vec::new()).await;
+/// assert!(changes.removed.is_empty());
+///
+/// // Only HTTP servers have accounts.
+/// assert!(matches!(host.account_status("greeter").await, Err(HostError::NoAccount { .. })));
+///
+/// host.close().await;
+/// let mut ready = 0;
+/// while let Some(delivery) = events.next().await {
+///     if let EventDelivery::Event(told) = delivery
+///         && let Event::State { state: ServerState::Ready, .. } = told.event
+///     {
+///         ready += 1;
+///     }
+/// }
+/// assert!(ready >= 3);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Permissions
+///
+/// ```
+/// use wharf::tools::{ToolCaller, ToolInvocation};
+/// use wharf::{CallOptions, Host, HostError};
+/// # use serde_json::json;
+/// # use wharf::policy::{Rule, RuleAction, RuleAuthority, RuleOrigin, SourcedRule};
+/// # use wharf::spec::ServerName;
+/// # use wharf::{ClosureServer, RawJson, ToolReply};
+/// # fn greeter() -> ClosureServer {
+/// #     ClosureServer::new("greeter", "1.0")
+/// #         .tool("greet", "Greets.", json!({ "type": "object" }), |_| async { Ok(ToolReply::text("Hello!")) })
+/// #         .resource("note://welcome", "welcome", "text/plain", || async { Ok("Welcome.".to_owned()) })
+/// # }
+/// # fn allow(tool: &str) -> SourcedRule {
+/// #     let origin = RuleOrigin { place: "example".to_owned(), standing: RuleAuthority::User };
+/// #     SourcedRule { rule: Rule::new(tool, RuleAction::Allow), origin }
+/// # }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let host = Host::builder().local(ServerName::new("greeter")?, greeter).start().await?;
+/// host.wait_until_settled().await;
+/// let greet = host.resolve("mcp__greeter__greet")?;
+/// let arguments = RawJson::empty_object();
+///
+/// // Without a rule the call needs a person's consent, and this host has no asker.
+/// let refused = host.call(&greet, &arguments, CallOptions::default()).await;
+/// assert!(matches!(refused, Err(HostError::Refused(_))));
+///
+/// host.set_rules(vec![allow("mcp__greeter__greet")])?;
+/// assert!(host.rule_problems().is_empty());
+/// assert!(host.denial_of("greeter").is_none());
+/// host.call(&greet, &arguments, CallOptions::default()).await?;
+///
+/// // The registry offers the same tool to an agent, behind the same gate.
+/// let call = ToolInvocation::new(arguments, ToolCaller::agent());
+/// assert_eq!(host.registry().call("mcp__greeter__greet", call).await?.text(), "Hello!");
+///
+/// // Listed resources may be read; others need permission.
+/// host.permit_read(&greet.server, "note://welcome", &ToolCaller::agent()).await?;
+/// assert!(host.permit_read(&greet.server, "note://other", &ToolCaller::agent()).await.is_err());
+///
+/// // Releases a quarantined tool for the definition that a person has reviewed.
+/// let seen = host.catalog().tool(&greet).ok_or("no tool")?.fingerprint;
+/// host.release(&greet, seen).await?;
+/// # host.close().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Host {
     owner: Arc<TaskOwner>,
@@ -64,7 +216,7 @@ impl Drop for TaskOwner {
 }
 
 impl Host {
-    /// Returns a builder.
+    /// Returns a builder without servers, rules or asker. See [`HostBuilder`] for an example.
     pub fn builder() -> HostBuilder {
         HostBuilder::default()
     }
@@ -79,14 +231,23 @@ impl Host {
 
     /// Calls a tool, if the gate permits it. Starts the server or waits for it if necessary.
     ///
+    /// A tool that reports failure has answered: the result is `Ok`, and [`ToolResponse::result`] tells. A call that
+    /// was provably not delivered is retried on the next connection; any other call is made at most once.
+    ///
     /// # Errors
     ///
     /// Returns an error if the server or the tool is unknown, the gate refuses the call, the server does not become
-    /// ready in time, or the call fails on the connection.
+    /// ready in time, or the call fails on the connection. [`HostError::is_retryable`] reports whether a retry is safe.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future cancels the call.
+    /// Dropping the future before the call is sent withdraws an open prompt, and nothing reaches the server. Dropping
+    /// it later sends a cancellation to the server and discards the response: the call may have executed. Either way a
+    /// server that was started for the call keeps running.
+    ///
+    /// # Example
+    ///
+    /// See [calls](Host#calls) for an example.
     pub async fn call(
         &self,
         tool: &ToolId,
@@ -106,7 +267,12 @@ impl Host {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future cancels the request.
+    /// Dropping the future before the request is sent withdraws an open prompt, and nothing reaches the server.
+    /// Dropping it later sends a cancellation to the server and discards the response: the request may have executed.
+    ///
+    /// # Example
+    ///
+    /// See [calls](Host#calls) for an example.
     pub async fn request(
         &self,
         server: &ServerName,
@@ -118,12 +284,20 @@ impl Host {
     }
 
     /// Requests permission for a call that the embedder makes on the server's connection itself. Waits for the server
-    /// if necessary.
+    /// if necessary. The permit holds one of the server's concurrent-call slots.
     ///
     /// # Errors
     ///
     /// Returns an error if the server or the tool is unknown, the gate refuses the call, or the server does not become
     /// ready in time.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel-safe: dropping the future withdraws an open prompt and holds no slot. No call has been made.
+    ///
+    /// # Example
+    ///
+    /// See [calls](Host#calls) for an example.
     pub async fn permit(
         &self,
         tool: &ToolId,
@@ -140,6 +314,14 @@ impl Host {
     ///
     /// Returns an error if the server is unknown, the gate refuses the access, or the server's lists are needed and not
     /// available.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel-safe: dropping the future withdraws an open prompt.
+    ///
+    /// # Example
+    ///
+    /// See [permissions](Host#permissions) for an example.
     pub async fn permit_read(&self, server: &ServerName, uri: &str, caller: &ToolCaller) -> Result<(), HostError> {
         let context = self.context();
         let server = context.server(server.as_str())?;
@@ -148,13 +330,14 @@ impl Host {
         context.permit_uri(access, uri, None).await.map(|_| ())
     }
 
-    /// Returns the refusal if a rule denies everything a server offers: its tools, resources and prompts.
+    /// Returns the refusal if a rule denies everything a server offers: its tools, resources and prompts. See
+    /// [permissions](Host#permissions) for an example.
     pub fn denial_of(&self, server: &str) -> Option<CallRefusal> {
         let context = self.context();
         context.server(server).ok().and_then(|server| context.denial_of(&server))
     }
 
-    /// Returns the tool that a name denotes, in any of the supported spellings.
+    /// Returns the tool that a name denotes, in any of the supported spellings. See [calls](Host#calls) for an example.
     ///
     /// # Errors
     ///
@@ -167,23 +350,43 @@ impl Host {
         }
     }
 
-    /// Returns the current catalog.
+    /// Returns the current catalog, an immutable snapshot. See [servers](Host#servers) for an example.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.context().shelf.catalog()
     }
 
     /// Returns a receiver of the catalog's version, which changes with every change of the catalog.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use wharf::{ClosureServer, Host, spec::ServerName};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let host = Host::builder()
+    /// #     .local(ServerName::new("greeter")?, || ClosureServer::new("greeter", "1.0"))
+    /// #     .start()
+    /// #     .await?;
+    /// let mut changes = host.catalog_changes();
+    /// host.wait_until_settled().await;
+    /// host.disable("greeter").await?;
+    /// changes.changed().await?;
+    /// assert_eq!(host.catalog().visible_tools().count(), 0);
+    /// # host.close().await;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn catalog_changes(&self) -> watch::Receiver<u64> {
         self.context().shelf.changes()
     }
 
     /// Returns the registry of all tools that an agent may call: those of the servers and other registered ones. Its
-    /// calls pass the same gate.
+    /// calls pass the same gate. See [permissions](Host#permissions) for an example.
     pub fn registry(&self) -> &Arc<Registry> {
         self.context().shelf.registry()
     }
 
-    /// Returns the status of all servers, sorted by name.
+    /// Returns the status of all servers, sorted by name. See [servers](Host#servers) for an example.
     pub fn status(&self) -> Vec<ServerStatus> {
         let servers = self.context().servers.load();
         let mut all: Vec<ServerStatus> = servers.values().map(|server| server_status(self.context(), server)).collect();
@@ -191,7 +394,7 @@ impl Host {
         all
     }
 
-    /// Returns the status of one server.
+    /// Returns the status of one server. See [servers](Host#servers) for an example.
     ///
     /// # Errors
     ///
@@ -200,7 +403,7 @@ impl Host {
         Ok(server_status(self.context(), &*self.context().server(server)?))
     }
 
-    /// Returns the call statistics of a server's tools.
+    /// Returns the call statistics of a server's tools. See [calls](Host#calls) for an example.
     ///
     /// # Errors
     ///
@@ -209,12 +412,14 @@ impl Host {
         Ok(self.context().server(server)?.stats.snapshot())
     }
 
-    /// Returns the problems of the rules: rules that can never match, and rules that could mean two servers.
+    /// Returns the problems of the rules: rules that can never match, and rules that could mean two servers. See
+    /// [permissions](Host#permissions) for an example.
     pub fn rule_problems(&self) -> Vec<wharf_policy::RuleProblem> {
         self.context().rules.problems()
     }
 
-    /// Sets the rules. Earlier answers stay valid unless a rule denies the call.
+    /// Sets the rules. Earlier answers stay valid unless a rule denies the call. See [permissions](Host#permissions)
+    /// for an example.
     ///
     /// # Errors
     ///
@@ -228,6 +433,15 @@ impl Host {
     /// # Errors
     ///
     /// Returns an error if the tool is unknown or its definition has changed since.
+    ///
+    /// # Cancel safety
+    ///
+    /// The release takes effect at the first poll. Dropping the future afterwards can delay the change of the catalog
+    /// until the server connects.
+    ///
+    /// # Example
+    ///
+    /// See [permissions](Host#permissions) for an example.
     pub async fn release(&self, tool: &ToolId, seen: wharf_spec::Fingerprint) -> Result<(), HostError> {
         let context = self.context();
         let server = context.server(tool.server.as_str())?;
@@ -248,12 +462,14 @@ impl Host {
         Ok(())
     }
 
-    /// Returns the events from now on.
+    /// Returns the events from now on. [`HostBuilder::start_with_events`] returns those of the start as well. See
+    /// [servers](Host#servers) for an example.
     pub fn events(&self) -> EventReceiver {
         self.context().crier.subscribe()
     }
 
     /// Returns the connection of a ready server, for requests that the host does not support itself. Does not wait.
+    /// Calls on the connection bypass the gate: ask [`Host::permit`] first. See [servers](Host#servers) for an example.
     ///
     /// # Errors
     ///
@@ -265,6 +481,14 @@ impl Host {
     }
 
     /// Waits until every server has reached a settled state and the lists of the ready ones have been read.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel-safe.
+    ///
+    /// # Example
+    ///
+    /// See [servers](Host#servers) for an example.
     pub async fn wait_until_settled(&self) {
         let servers = self.context().servers.load_full();
         for server in servers.values() {
@@ -278,6 +502,14 @@ impl Host {
     /// # Errors
     ///
     /// Returns an error if the server is unknown, unavailable or not ready in time.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel-safe. A server that was started continues to start.
+    ///
+    /// # Example
+    ///
+    /// See [calls](Host#calls) for an example.
     pub async fn wait_until_ready(&self, server: &str) -> Result<Connection, HostError> {
         let context = self.context();
         let server = context.server(server)?;
@@ -294,6 +526,14 @@ impl Host {
     /// # Errors
     ///
     /// Returns an error if the server is unknown or not ready after the attempt.
+    ///
+    /// # Cancel safety
+    ///
+    /// The attempt begins at the first poll and continues if the future is dropped.
+    ///
+    /// # Example
+    ///
+    /// See [servers](Host#servers) for an example.
     pub async fn connect(&self, server: &str) -> Result<(), HostError> {
         self.connect_with(server, SupervisorCommand::Connect).await
     }
@@ -303,6 +543,14 @@ impl Host {
     /// # Errors
     ///
     /// Returns an error if the server is unknown or not ready after the attempt.
+    ///
+    /// # Cancel safety
+    ///
+    /// The attempt begins at the first poll and continues if the future is dropped.
+    ///
+    /// # Example
+    ///
+    /// See [servers](Host#servers) for an example.
     pub async fn reconnect(&self, server: &str) -> Result<(), HostError> {
         self.connect_with(server, SupervisorCommand::Reconnect).await
     }
@@ -320,6 +568,14 @@ impl Host {
     /// # Errors
     ///
     /// Returns an error if the server is unknown.
+    ///
+    /// # Cancel safety
+    ///
+    /// The server is disconnected even if the future is dropped after the first poll.
+    ///
+    /// # Example
+    ///
+    /// See [servers](Host#servers) for an example.
     pub async fn disconnect(&self, server: &str) -> Result<(), HostError> {
         let server = self.context().server(server)?;
         let number = server.send_command(SupervisorCommand::Disconnect);
@@ -332,6 +588,15 @@ impl Host {
     /// # Errors
     ///
     /// Returns an error if the server is unknown or not approved.
+    ///
+    /// # Cancel safety
+    ///
+    /// While another change of the servers is in progress, dropping the future changes nothing. Afterwards the setting
+    /// applies, but the catalog can show the server's earlier tools until its next change.
+    ///
+    /// # Example
+    ///
+    /// See [servers](Host#servers) for an example.
     pub async fn enable(&self, server: &str) -> Result<(), HostError> {
         self.set_admission(server, wharf_spec::ActivationState::Enabled).await
     }
@@ -341,6 +606,15 @@ impl Host {
     /// # Errors
     ///
     /// Returns an error if the server is unknown or not approved.
+    ///
+    /// # Cancel safety
+    ///
+    /// While another change of the servers is in progress, dropping the future changes nothing. Afterwards the setting
+    /// applies, but the catalog can show the server's earlier tools until its next change.
+    ///
+    /// # Example
+    ///
+    /// See [servers](Host#servers) for an example.
     pub async fn disable(&self, server: &str) -> Result<(), HostError> {
         self.set_admission(server, wharf_spec::ActivationState::Disabled).await
     }
@@ -360,11 +634,16 @@ impl Host {
     }
 
     /// Replaces the set of configured servers: adds new ones, removes missing ones and replaces those whose spec has
-    /// changed. In-process servers stay. Calls in progress on removed servers have a short time to finish.
+    /// changed. In-process servers stay. Calls in progress on removed servers have a short time to finish. Invalid
+    /// entries are reported in [`ServerSetChanges::errors`] and do not affect the others.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future does not cancel the change.
+    /// The change begins at the first poll and continues if the future is dropped.
+    ///
+    /// # Example
+    ///
+    /// See [servers](Host#servers) for an example.
     pub async fn set_servers(&self, servers: Vec<ServerEntry>) -> ServerSetChanges {
         let (wanted, errors) = server_set::configs_by_name(servers);
         let host = self.clone();
@@ -435,11 +714,17 @@ impl Host {
         server
     }
 
-    /// Closes the host: rejects new calls, cancels calls in progress and stops every server, within one deadline.
+    /// Closes the host: rejects new calls, cancels calls in progress and stops every server, within one deadline. Then
+    /// flushes the audit log, the state directory and the servers' logs.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future does not stop the servers' shutdown.
+    /// The host is closed from the first poll on. Dropping the future before its end stops the remaining servers
+    /// without their grace period, and the last log entries can be lost.
+    ///
+    /// # Example
+    ///
+    /// See [servers](Host#servers) for an example.
     pub async fn close(&self) {
         let context = self.context();
         let limits = &context.options.limits;

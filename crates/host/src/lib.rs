@@ -1,11 +1,65 @@
-//! An MCP host library: many MCP servers behind one permission gate.
+//! An MCP host library: connects a program to many MCP servers and puts their tools behind one permission gate.
 //!
-//! A [`Host`] keeps its servers connected and offers their tools through one gate. [`Host::call`] calls a tool by
-//! server and name. [`Host::registry`] offers the same tools and others under the names that a model uses.
-//! [`Host::catalog`] returns an immutable snapshot of all tools, resources and prompts. [`Host::events`] reports state
-//! changes and calls.
+//! A [`Host`] is the handle that your program holds for its MCP servers. It starts local servers as child processes or
+//! connects to remote ones over HTTP, restarts and reconnects them, and merges their tools into one catalog. Every tool
+//! call passes a permission gate first: rules, your own code or a person decide. A host is cheap to clone, works on any
+//! Tokio runtime with time and I/O enabled, prints nothing, and reads neither the environment nor a home directory.
 //!
-//! An embedding program calls [`guard::run_guard_if_requested`] first in `main`, so that no server process outlives it.
+//! | to | use |
+//! |---|---|
+//! | configure and start a host | [`Host::builder`], [`HostBuilder::start`] |
+//! | call a tool | [`Host::call`] by [`ToolId`](spec::ToolId); [`Host::registry`] by the name a model uses |
+//! | see the tools, resources and prompts | [`Host::catalog`], an immutable snapshot |
+//! | ask a person for permission | an [`Asker`], set with [`HostBuilder::asker`] |
+//! | follow states, calls and logs | [`Host::events`], [`Host::status`] |
+//! | change the servers at run time | [`Host::set_servers`], [`Host::enable`], [`Host::disable`] |
+//! | stop everything | [`Host::close`] |
+//!
+//! A program that starts servers as processes calls [`guard::run_guard_if_requested`] first in `main`. The host runs
+//! that program again as a guard, which ends the servers even if the program is killed.
+//!
+//! # Example
+//!
+//! A host with one in-process server, a rule that allows its tool, and one call:
+//!
+//! ```
+//! use serde_json::json;
+//! use wharf::policy::{Rule, RuleAction, RuleAuthority, RuleOrigin, SourcedRule};
+//! use wharf::spec::ServerName;
+//! use wharf::{CallOptions, ClosureServer, Host, RawJson, ToolCall, ToolReply};
+//!
+//! fn greeter() -> ClosureServer {
+//!     let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
+//!     ClosureServer::new("greeter", "1.0").tool("greet", "Greets a person.", schema, greet)
+//! }
+//!
+//! async fn greet(call: ToolCall) -> Result<ToolReply, String> {
+//!     let arguments: serde_json::Value = call.decode()?;
+//!     Ok(ToolReply::text(format!("Hello, {}!", arguments["name"].as_str().unwrap_or("stranger"))))
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let rule = Rule::new("mcp__greeter__greet", RuleAction::Allow);
+//! let origin = RuleOrigin { place: "example".to_owned(), standing: RuleAuthority::User };
+//! let host = Host::builder()
+//!     .local(ServerName::new("greeter")?, greeter)
+//!     .rules([SourcedRule { rule, origin }])
+//!     .start()
+//!     .await?;
+//! host.wait_until_settled().await;
+//!
+//! let greet = host.resolve("mcp__greeter__greet")?;
+//! let response = host.call(&greet, &RawJson::parse(r#"{"name":"Ada"}"#)?, CallOptions::default()).await?;
+//! assert_eq!(response.text()?, "Hello, Ada!");
+//!
+//! host.close().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Larger examples are in `crates/host/examples`: `embed.rs` (a server process), `in_process.rs`, `asker.rs` (prompts)
+//! and `watch.rs` (events).
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

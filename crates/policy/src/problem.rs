@@ -60,6 +60,8 @@ impl RuleProblemKind {
     }
 }
 
+impl std::error::Error for RuleProblem {}
+
 impl fmt::Display for RuleProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.rule, self.kind)

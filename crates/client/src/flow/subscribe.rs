@@ -64,6 +64,21 @@ pub struct Subscription {
 
 impl Connection {
     /// Subscribes to changes, as far as the server supports them: see [`Subscription::confirmed_interest`].
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`CallError`] if the server has not declared the capability, refuses the request, violates the
+    /// protocol, does not respond in time, or is gone. [`CallError::is_retryable`] reports whether a retry is safe.
+    /// Returns [`CallError::Unsupported`] if the server reports none of these changes.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends the subscription. A handshake-era server may keep the resources that it has confirmed
+    /// by then; the connection ignores their notifications.
+    ///
+    /// # Example
+    ///
+    /// See [`Connection`](Connection#example) for an example.
     pub async fn subscribe(&self, interest: Interest) -> Result<Subscription, CallError> {
         let wanted = self.supported_interest(&interest);
         if wanted.is_empty() {

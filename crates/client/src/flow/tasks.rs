@@ -54,6 +54,21 @@ pub struct TaskHandle {
 
 impl Connection {
     /// Calls a tool, as a task if the server and the revision allow it.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`CallError`] if the server has not declared the capability, refuses the request, violates the
+    /// protocol, does not respond in time, or is gone. [`CallError::is_retryable`] reports whether a retry is safe. A
+    /// handshake-era server without tasks gives [`CallError::Unsupported`].
+    ///
+    /// # Cancel safety
+    ///
+    /// In the stateless era, dropping the future sends a cancellation to the server. Before that era a task can be
+    /// cancelled only by its id, so the call continues at the server and its id is lost.
+    ///
+    /// # Example
+    ///
+    /// See [`Connection`](Connection#example) for an example.
     pub async fn start_task(
         &self,
         tool: &str,
@@ -85,7 +100,8 @@ impl Connection {
         }
     }
 
-    /// Returns a handle to a task that was started before, possibly on another connection.
+    /// Returns a handle to a task that was started before, possibly on another connection. Sends nothing. See
+    /// [`Connection`](Connection#example) for an example.
     pub fn task(&self, id: impl Into<String>) -> TaskHandle {
         TaskHandle {
             connection: self.clone(),

@@ -53,12 +53,38 @@ impl LoadedSkill {
 
 impl Connection {
     /// Lists the skills without reading their files. A server may have skills that are not listed.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`CallError`] if the server has not declared the capability, refuses the request, violates the
+    /// protocol, does not respond in time, or is gone. [`CallError::is_retryable`] reports whether a retry is safe.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future sends a cancellation for the pending request. The request only reads, so it can be repeated.
+    ///
+    /// # Example
+    ///
+    /// See [`Connection`](Connection#example) for an example.
     pub async fn list_skills(&self) -> Result<Listing<Skill>, CallError> {
         self.check_capability("skills/list")?;
         list_all(self, SKILLS).await
     }
 
     /// Returns the current entry of one skill by the URI of its `SKILL.md`, listed or not.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`CallError`] if the server has not declared the capability, refuses the request, violates the
+    /// protocol, does not respond in time, or is gone. [`CallError::is_retryable`] reports whether a retry is safe.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future sends a cancellation for the pending request. The request only reads, so it can be repeated.
+    ///
+    /// # Example
+    ///
+    /// [`Connection::list_skills`] is called in the same way. See [`Connection`](Connection#example) for an example.
     pub async fn get_skill(&self, uri: &str) -> Result<Skill, CallError> {
         self.check_capability("skills/list")?;
         let params = RawJson::from_value(&serde_json::json!({ "uri": uri }));
@@ -74,9 +100,17 @@ impl Connection {
     /// Loads a skill: reads its `SKILL.md` and verifies size, digest and front matter against the entry. For a dynamic
     /// skill only the front matter can be verified.
     ///
+    /// # Errors
+    ///
+    /// Returns a [`SkillError`] if the file cannot be read, exceeds a limit or does not match the entry.
+    ///
     /// # Cancel safety
     ///
-    /// Dropping the future cancels the read.
+    /// Dropping the future sends a cancellation for the pending request. The request only reads, so it can be repeated.
+    ///
+    /// # Example
+    ///
+    /// [`Connection::list_skills`] returns the entries. See [`Connection`](Connection#example) for an example.
     pub async fn load_skill(&self, skill: &Skill) -> Result<LoadedSkill, SkillError> {
         self.check_capability("skills/list")?;
         let mut loaded = LoadedSkill {
@@ -96,9 +130,18 @@ impl Connection {
     /// Reads one file of a loaded skill by its path below the skill's directory, and verifies size and digest against
     /// the entry the skill was loaded from. A file that is not listed there is not requested.
     ///
+    /// # Errors
+    ///
+    /// Returns a [`SkillError`] if the skill belongs to another server, the path is not listed, the file cannot be
+    /// read, or its content does not match the entry.
+    ///
     /// # Cancel safety
     ///
-    /// Dropping the future cancels the read.
+    /// Dropping the future sends a cancellation for the pending request. The request only reads, so it can be repeated.
+    ///
+    /// # Example
+    ///
+    /// [`Connection::load_skill`] returns the skill. See [`Connection`](Connection#example) for an example.
     pub async fn read_skill_file(&self, skill: &LoadedSkill, path: &str) -> Result<SkillContent, SkillError> {
         if skill.server != self.facts().name {
             return Err(SkillError::OtherServer { expected: skill.server.clone(), found: self.facts().name.clone() });
