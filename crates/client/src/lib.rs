@@ -5,6 +5,7 @@
 //! within its deadline. Dropping the future of a call cancels the call. Forwarded payloads are not decoded.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod budget;
 mod cache;

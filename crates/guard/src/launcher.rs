@@ -33,7 +33,9 @@ const GUARD_EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A running server. Dropping it ends the server.
 pub struct LaunchedServer {
+    /// Process ID of the server.
     pub pid: i32,
+    /// Containment of the server's processes.
     pub containment: Containment,
     orders: mpsc::UnboundedSender<u8>,
     exit: watch::Receiver<Option<ProcessExit>>,
@@ -43,8 +45,11 @@ pub struct LaunchedServer {
 
 /// The host's ends of a server's streams, non-blocking.
 pub struct ServerStreams {
+    /// Writing end of the server's stdin.
     pub stdin: OwnedFd,
+    /// Reading end of the server's stdout.
     pub stdout: OwnedFd,
+    /// Reading end of the server's stderr.
     pub stderr: OwnedFd,
 }
 

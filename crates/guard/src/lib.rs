@@ -9,6 +9,8 @@
 //! Nothing is set in the embedder's own process: no signal handler, no subreaper, and no wait for any child but the
 //! guard itself.
 
+#![warn(missing_docs)]
+
 mod allocator;
 mod child;
 mod guard_main;

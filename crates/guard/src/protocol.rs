@@ -22,9 +22,13 @@ const MAX_START_REQUEST_BYTES: usize = 16 << 20;
 /// A request to start a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartRequest {
+    /// Program to execute.
     pub program: OsString,
+    /// Arguments, without the program.
     pub args: Vec<OsString>,
+    /// The complete environment.
     pub env: Vec<(OsString, OsString)>,
+    /// Working directory.
     pub cwd: OsString,
     /// Time between SIGTERM and SIGKILL once the host is gone.
     pub grace: Duration,

@@ -5,6 +5,7 @@
 //! definition without findings is not proven harmless.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod encoded;
 mod finding;

@@ -51,6 +51,7 @@
 //! handler that uses `context.peer` with [`NegotiationMode::Handshake`](wharf_client::NegotiationMode::Handshake).
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod local_transport;
 mod server;
