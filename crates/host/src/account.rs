@@ -227,7 +227,8 @@ impl Host {
     ///
     /// # Example
     ///
-    /// See [servers](Host#servers) for the error of a server without an account, and [`LoopbackBrowser`] for a browser.
+    /// See [servers](Host#servers) for the error of a server without an account, and
+    /// [`LoopbackBrowser`](wharf_auth::LoopbackBrowser) for a browser.
     pub async fn log_in(&self, server: &str, visitor: Arc<dyn LoginBrowser>) -> Result<(), HostError> {
         let (server, account) = self.server_with_account(server)?;
         server.membership.allow_prompts();

@@ -1,13 +1,19 @@
 //! `cargo xtask lint`
 
 use crate::run::{TaskResult, cargo, root, run};
-use crate::voice;
+use crate::{api, voice};
 
 pub fn lint() -> TaskResult {
     run(cargo().args(["fmt", "--all", "--check"]))?;
     run(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
-    document()?;
+    check_api()?;
     voice::check(&root())
+}
+
+/// Builds the documentation, and compares the public API in it with the recorded one.
+pub fn check_api() -> TaskResult {
+    document()?;
+    api::check()
 }
 
 /// Builds the documentation of every library with warnings denied. The programs are not documented: the page of the

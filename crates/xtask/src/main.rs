@@ -7,6 +7,7 @@
     reason = "a developer's tool: it prints and reads the environment"
 )]
 
+mod api;
 mod audit;
 mod bench;
 mod conformance;
@@ -27,6 +28,8 @@ const HELP: &str = "\
 usage: cargo xtask <task>
 
   lint                            formatting, clippy and rustdoc with warnings denied, and figures of the language
+  api                             the part of lint that builds the documentation and compares the public API
+                                  with evidence/api; with WHARF_REWRITE=1 records it
   test                            every test, also against real servers; then checks for leftover processes
   prove [all|faults|http|sse      the fault and process tests, repeated; writes
         |processes|config|auth]   evidence/reliability.md
@@ -72,6 +75,7 @@ fn dispatch(words: &[&str]) -> TaskResult {
     }
     match words {
         ["lint"] => lint::lint(),
+        ["api"] => lint::check_api(),
         ["test"] => test::test(),
         ["prove", rest @ ..] => prove::prove(rest),
         ["bench", "stdio", rest @ ..] => bench::stdio(rest),
