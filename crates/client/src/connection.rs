@@ -18,7 +18,7 @@ use crate::error::{CallError, DisconnectCause, DisconnectReport};
 use crate::flow::header_params::{self, HeaderParamTable};
 use crate::flow::{ListKind, Listing, ReadRetryBudget, TaskHandling, list_all, run_to_completion};
 use crate::limits::Limits;
-use crate::options::CallOptions;
+use crate::options::RequestOptions;
 use crate::request::{OutgoingRequest, members_without_meta, needs_no_escaping};
 use crate::trace::ConnectTrace;
 use crate::transport::memory::WorkersHealth;
@@ -33,7 +33,7 @@ use crate::transport::{ServerLink, ServerProcess, Transport};
 ///
 /// ```
 /// use serde_json::json;
-/// use wharf_client::{CallError, CallOptions, ClosureServer, ConnectOptions, Started, TaskOptions, ToolReply, connect_local};
+/// use wharf_client::{CallError, RequestOptions, ClosureServer, ConnectOptions, Started, TaskOptions, ToolReply, connect_local};
 /// use wharf_wire::{Interest, RawJson, Reference};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
@@ -44,7 +44,7 @@ use crate::transport::{ServerLink, ServerProcess, Transport};
 ///     .prompt("introduce", "Introduces the server.", &[], |_| async { Ok("Who are you?".to_owned()) });
 /// let connection = connect_local(server, ConnectOptions::default()).await?;
 /// assert!(connection.facts().capabilities.tools);
-/// connection.ping(CallOptions::default()).await?;
+/// connection.ping(RequestOptions::default()).await?;
 ///
 /// assert_eq!(connection.list_tools().await?.items[0].name, "greet");
 /// assert_eq!(connection.list_resources().await?.items[0].uri, "note://welcome");
@@ -53,11 +53,11 @@ use crate::transport::{ServerLink, ServerProcess, Transport};
 /// connection.clear_cache(); // The next list is requested again.
 ///
 /// let no_arguments = RawJson::empty_object();
-/// let result = connection.call_tool("greet", &no_arguments, CallOptions::default()).await?;
+/// let result = connection.call_tool("greet", &no_arguments, RequestOptions::default()).await?;
 /// assert!(!result.is_error);
-/// connection.read_resource("note://welcome", CallOptions::default()).await?;
-/// connection.get_prompt("introduce", &[], CallOptions::default()).await?;
-/// let raw = connection.request("tools/list", None, CallOptions::default()).await?;
+/// connection.read_resource("note://welcome", RequestOptions::default()).await?;
+/// connection.get_prompt("introduce", &[], RequestOptions::default()).await?;
+/// let raw = connection.request("tools/list", None, RequestOptions::default()).await?;
 /// assert!(raw.result.as_str().contains("greet"));
 ///
 /// // This server supports no tasks, so the call finishes at once.
@@ -251,7 +251,7 @@ impl Connection {
         &self,
         name: &str,
         arguments: &RawJson,
-        options: CallOptions,
+        options: RequestOptions,
     ) -> Result<ToolResult, CallError> {
         self.view(self.call_tool_raw(name, arguments, options).await?)
     }
@@ -273,7 +273,7 @@ impl Connection {
         &self,
         name: &str,
         arguments: &RawJson,
-        options: CallOptions,
+        options: RequestOptions,
     ) -> Result<RawResult, CallError> {
         self.check_capability("tools/call")?;
         Ok(header_params::call_with_headers(self, name, arguments, options, TaskHandling::Follow).await?.answer)
@@ -299,7 +299,7 @@ impl Connection {
         &self,
         method: &str,
         params: Option<&RawJson>,
-        mut options: CallOptions,
+        mut options: RequestOptions,
     ) -> Result<RawResult, CallError> {
         if !needs_no_escaping(method) || method.is_empty() {
             return Err(CallError::Invalid("a method name must be plain ASCII".to_owned()));
@@ -339,7 +339,7 @@ impl Connection {
         &self,
         method: &'static str,
         target: Option<(&str, &str)>,
-        options: CallOptions,
+        options: RequestOptions,
     ) -> Result<RawJson, CallError> {
         self.check_capability(method)?;
         let cache = self.inner.manners.bulletin.cache();
@@ -448,7 +448,7 @@ impl Connection {
         list_all(self, PROMPTS).await
     }
 
-    /// Reads a resource. A stateless-era server can allow caching; [`CallOptions::fresh`] bypasses the cache.
+    /// Reads a resource. A stateless-era server can allow caching; [`RequestOptions::fresh`] bypasses the cache.
     ///
     /// # Errors
     ///
@@ -462,7 +462,7 @@ impl Connection {
     /// # Example
     ///
     /// See [`Connection`](Connection#example) for an example.
-    pub async fn read_resource(&self, uri: &str, options: CallOptions) -> Result<ReadResult, CallError> {
+    pub async fn read_resource(&self, uri: &str, options: RequestOptions) -> Result<ReadResult, CallError> {
         let result = self.request_cached("resources/read", Some(("uri", uri)), options).await?;
         Ok(ReadResult::from_raw(result, &self.inner.limits.bounds)?)
     }
@@ -485,7 +485,7 @@ impl Connection {
         &self,
         name: &str,
         arguments: &[(String, String)],
-        options: CallOptions,
+        options: RequestOptions,
     ) -> Result<PromptResult, CallError> {
         let arguments: serde_json::Map<_, _> =
             arguments.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect();
@@ -528,7 +528,7 @@ impl Connection {
             params["context"] = serde_json::json!({ "arguments": known });
         }
         let params = RawJson::from_value(&params).map_err(|error| CallError::Invalid(error.to_string()))?;
-        let answer = self.request("completion/complete", Some(&params), CallOptions::default()).await?;
+        let answer = self.request("completion/complete", Some(&params), RequestOptions::default()).await?;
         self.view(answer)
     }
 
@@ -554,7 +554,7 @@ impl Connection {
         let params = params.map_err(|error| CallError::Invalid(error.to_string()))?;
         self.check_capability("logging/setLevel")?;
         self.inner.manners.desk.set_log_level(level);
-        self.request("logging/setLevel", Some(&params), CallOptions::default()).await.map(drop)
+        self.request("logging/setLevel", Some(&params), RequestOptions::default()).await.map(drop)
     }
 
     /// Requests logs from a handshake-era server at the level set when connecting. Does not wait for the response.
@@ -586,7 +586,7 @@ impl Connection {
     /// # Example
     ///
     /// See [`Connection`](Connection#example) for an example.
-    pub async fn ping(&self, options: CallOptions) -> Result<(), CallError> {
+    pub async fn ping(&self, options: RequestOptions) -> Result<(), CallError> {
         let method = match self.inner.facts.revision.era() {
             Era::Handshake => "ping",
             Era::Stateless => "server/discover",

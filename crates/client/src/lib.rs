@@ -45,7 +45,7 @@ pub use limits::Limits;
 pub use local::{ClosureServer, ToolCall, ToolReply};
 pub use low_priority::LowPriorityThread;
 pub use options::{
-    CallOptions, ConnectOptions, InputHandling, NegotiationMode, NotificationObserver, ProgressSink, StepSink,
+    ConnectOptions, InputHandling, NegotiationMode, NotificationObserver, ProgressSink, RequestOptions, StepSink,
 };
 pub use process_log::{ProcessLog, ProcessNote};
 pub use services::{BoxedFuture, ClientServices, Elicitor, LogSink, RootsSource, Sampler, SamplingError};

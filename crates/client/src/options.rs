@@ -74,10 +74,12 @@ pub struct ConnectOptions {
     pub verdicts: Option<Arc<TransportCache>>,
 }
 
-/// Options of one call.
+/// Options of one request on a connection: timeouts, progress and metadata.
+///
+/// A call through a host has a caller as well, so the host has its own `CallOptions`, which contain these.
 #[derive(Clone, Default)]
 #[non_exhaustive]
-pub struct CallOptions {
+pub struct RequestOptions {
     /// Timeout without a response or progress. Defaults to the connection's limit.
     pub timeout: Option<Duration>,
     /// Timeout regardless of progress. Defaults to the connection's limit.
@@ -102,7 +104,7 @@ pub enum InputHandling {
     Forward,
 }
 
-impl CallOptions {
+impl RequestOptions {
     /// Returns the timeout of the call regardless of progress.
     pub(crate) fn total_timeout(&self, limits: &Limits) -> Duration {
         self.timeout_max.unwrap_or_else(|| limits.call_max.max(self.timeout.unwrap_or(limits.call)))

@@ -8,7 +8,7 @@ use wharf_wire::{Era, JsonLimits, RawJson, Revision, object_members};
 use crate::connection::Connection;
 use crate::engine::{CallEffect, CallRequest, DropAction, PendingCall, RequestTarget, ReservedCall};
 use crate::error::CallError;
-use crate::options::CallOptions;
+use crate::options::RequestOptions;
 use crate::server_requests::ServerRequestHandler;
 
 /// Follows the method's name if there are params, and if those start with `_meta`.
@@ -75,7 +75,7 @@ pub(crate) fn tool_members<'a>(name: &'a str, arguments: &'a RawJson) -> [&'a [u
 pub(crate) fn members_without_meta(
     params: &RawJson,
     bounds: &JsonLimits,
-    options: &mut CallOptions,
+    options: &mut RequestOptions,
 ) -> Result<String, CallError> {
     let invalid = |error: &dyn std::fmt::Display| CallError::Invalid(format!("invalid params: {error}"));
     let mut body = String::with_capacity(params.as_bytes().len());
@@ -104,7 +104,7 @@ impl Connection {
         &self,
         outgoing: OutgoingRequest<'_>,
         more: &str,
-        options: &CallOptions,
+        options: &RequestOptions,
     ) -> Result<PendingCall, CallError> {
         let limits = self.limits();
         // Validated before the call gets an id: an invalid request is not a call.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use url::Url;
-use wharf_client::{CallError, CallOptions, ConnectOptions, Connection, Limits, connect_http};
+use wharf_client::{CallError, ConnectOptions, Connection, Limits, RequestOptions, connect_http};
 use wharf_spec::HttpSpec;
 use wharf_testkit::oracle::poll_until;
 use wharf_testkit::transport_faults::{
@@ -82,7 +82,7 @@ impl Bench {
 
     async fn call_within(&self, nonce: &str, limit: Duration) -> Result<(), CallError> {
         let arguments = RawJson::from_value(&json!({ "nonce": nonce })).unwrap();
-        let options = CallOptions::default().timeout(limit);
+        let options = RequestOptions::default().timeout(limit);
         self.connection.call_tool("note", &arguments, options).await.map(drop)
     }
 
@@ -249,7 +249,7 @@ async fn a_call_that_nobody_takes_says_so_and_may_be_made_again() {
         let before = ledger.lock().unwrap().len();
         drop(proxy);
         let arguments = RawJson::from_value(&json!({ "nonce": "nobody" })).unwrap();
-        let error = connection.call_tool("note", &arguments, CallOptions::default()).await.unwrap_err();
+        let error = connection.call_tool("note", &arguments, RequestOptions::default()).await.unwrap_err();
         assert!(matches!(error, CallError::ServerGone(_)) && error.is_retryable(), "{manner:?}: {error:?}");
         assert!(error.to_string().contains("refused"), "{manner:?}: {error}");
         assert_eq!(ledger.lock().unwrap().len(), before, "{manner:?}");

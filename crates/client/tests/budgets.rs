@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 use wharf_client::{
-    BoxedFuture, BudgetExceeded, BudgetScope, ByteBudget, CallError, CallOptions, ConnectOptions, Connection, Limits,
-    LocalServer, NegotiationMode, ServerEnd, Workers, connect_http, connect_local,
+    BoxedFuture, BudgetExceeded, BudgetScope, ByteBudget, CallError, ConnectOptions, Connection, Limits, LocalServer,
+    NegotiationMode, RequestOptions, ServerEnd, Workers, connect_http, connect_local,
 };
 use wharf_spec::HttpSpec;
 use wharf_wire::RawJson;
@@ -181,7 +181,7 @@ async fn bodies_and_events_are_counted_like_messages() {
 }
 
 async fn call(connection: &Connection) -> Result<RawJson, CallError> {
-    let answer = connection.call_tool_raw("t", &RawJson::empty_object(), CallOptions::default()).await?;
+    let answer = connection.call_tool_raw("t", &RawJson::empty_object(), RequestOptions::default()).await?;
     Ok(answer.result)
 }
 

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use wharf_client::{
-    BoxedFuture, CallError, CallOptions, ClientSender, ClientServices, ConnectOptions, Connection, Elicitor,
-    LocalServer, ServerEnd, Workers, connect_local,
+    BoxedFuture, CallError, ClientSender, ClientServices, ConnectOptions, Connection, Elicitor, LocalServer,
+    RequestOptions, ServerEnd, Workers, connect_local,
 };
 use wharf_wire::{Elicitation, ElicitationResponse, Interest, RawJson};
 
@@ -111,7 +111,7 @@ async fn open(person: &Thinker, server: impl FnMut(Value, &ClientSender) + Send 
 }
 
 async fn call(connection: &Connection, tool: &str) -> Result<String, CallError> {
-    let options = CallOptions::default().timeout(Duration::from_secs(5));
+    let options = RequestOptions::default().timeout(Duration::from_secs(5));
     Ok(connection.call_tool(tool, &RawJson::empty_object(), options).await?.raw.as_str().to_owned())
 }
 
@@ -384,7 +384,7 @@ async fn a_call_that_cannot_be_sent_leaves_no_trace() {
         record.lock().unwrap().push(message);
     })
     .await;
-    let mut options = CallOptions::default();
+    let mut options = RequestOptions::default();
     options.meta = Some(RawJson::parse(r#"{"progressToken":1}"#).unwrap());
     let outcome = connection.call_tool("a", &RawJson::empty_object(), options).await;
     assert!(matches!(outcome, Err(CallError::Invalid(_))), "{outcome:?}");

@@ -12,8 +12,8 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 use wharf_client::{
-    BoxedFuture, CallError, CallOptions, ClientSender, ClientServices, ConnectOptions, Connection, Elicitor,
-    LocalMessage, LocalServer, ServerEnd, Workers, connect_local,
+    BoxedFuture, CallError, ClientSender, ClientServices, ConnectOptions, Connection, Elicitor, LocalMessage,
+    LocalServer, RequestOptions, ServerEnd, Workers, connect_local,
 };
 use wharf_wire::{Elicitation, ElicitationResponse, RawJson};
 
@@ -101,7 +101,7 @@ type Asked = Arc<watch::Sender<BTreeMap<usize, usize>>>;
 
 async fn one_call(connection: Connection, number: usize, script: Script, asked: Asked) -> Option<String> {
     let arguments = RawJson::parse(format!(r#"{{"call":{number}}}"#)).unwrap();
-    let call = connection.call_tool("go", &arguments, CallOptions::default());
+    let call = connection.call_tool("go", &arguments, RequestOptions::default());
     let outcome = match script.dropped_after {
         None => call.await,
         Some(limit) => tokio::select! {

@@ -9,7 +9,7 @@ use wharf_auth::{
     Account, AccountKey, AccountOptions, AssertionSource, AuthSettings, LoginPage, LoopbackBrowser, MemoryVault,
     PageOpener, TokenGrant, VisitError,
 };
-use wharf_client::{CallOptions, ConnectError, Connection};
+use wharf_client::{ConnectError, Connection, RequestOptions};
 use wharf_net::AuthFuture;
 use wharf_spec::Secret;
 
@@ -32,7 +32,7 @@ pub fn new_account(server: &Url, scenario: &str, context: Option<&str>) -> Exerc
 pub async fn expect_insufficient_login(connection: &Connection) -> ExerciseResult {
     for tool in connection.list_tools().await?.items {
         let arguments = arguments_for(tool.input_schema.as_ref())?;
-        if let Err(error) = connection.call_tool(&tool.name, &arguments, CallOptions::default()).await {
+        if let Err(error) = connection.call_tool(&tool.name, &arguments, RequestOptions::default()).await {
             return if error.not_authorized().is_some() { Ok(()) } else { Err(error.into()) };
         }
     }

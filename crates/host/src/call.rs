@@ -19,7 +19,9 @@ use crate::results::{self, ResultCacheKey};
 use crate::routing::CallDeadline;
 use crate::server::Server;
 
-/// Options of one call through the host.
+/// Options of one call through the host: the caller, for the permission gate, and the options of the request.
+///
+/// [`RequestOptions`](wharf_client::RequestOptions) are separate because a connection knows no callers and no gate.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct CallOptions {
@@ -27,12 +29,12 @@ pub struct CallOptions {
     pub caller: ToolCaller,
     /// Options of the request on the connection. The timeout includes waiting for the server to become ready. If unset,
     /// the tool's timeout applies, or the server's.
-    pub call: wharf_client::CallOptions,
+    pub call: wharf_client::RequestOptions,
 }
 
 impl Default for CallOptions {
     fn default() -> Self {
-        Self { caller: ToolCaller::agent(), call: wharf_client::CallOptions::default() }
+        Self { caller: ToolCaller::agent(), call: wharf_client::RequestOptions::default() }
     }
 }
 
@@ -52,7 +54,7 @@ impl CallOptions {
     }
 
     /// Returns the connection's options with this timeout.
-    fn with_timeout(&self, timeout: Option<Duration>) -> wharf_client::CallOptions {
+    fn with_timeout(&self, timeout: Option<Duration>) -> wharf_client::RequestOptions {
         let mut options = self.call.clone();
         options.timeout = timeout;
         options

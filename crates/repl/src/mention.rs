@@ -4,7 +4,7 @@ use wharf::catalog::sanitize;
 use wharf::tools::ToolCaller;
 use wharf::{Host, HostError};
 use wharf_agent::{AgentLimits, TurnBlock};
-use wharf_client::{CallOptions, Connection};
+use wharf_client::{Connection, RequestOptions};
 use wharf_spec::{EscapedText, ServerName};
 use wharf_wire::ResourceContents;
 
@@ -108,7 +108,7 @@ async fn read_resource(mention: &ResourceMention<'_>, host: &Host) -> Result<Vec
             .about_server(server)
             .with_hint(format_args!("see /mcp {server} for details"))
     })?;
-    match connection.read_resource(mention.uri, CallOptions::default()).await {
+    match connection.read_resource(mention.uri, RequestOptions::default()).await {
         Ok(read) => Ok(read.contents),
         Err(error) => Err(read_failure(mention, &connection, error, host)),
     }

@@ -8,7 +8,7 @@
 //! use rmcp::model::{ServerCapabilities, ServerConfig};
 //! use rmcp::service::RequestContext;
 //! use rmcp::{ErrorData, RoleServer, ServerHandler};
-//! use wharf_client::{CallOptions, ConnectOptions, connect_local};
+//! use wharf_client::{RequestOptions, ConnectOptions, connect_local};
 //! use wharf_rmcp::RmcpServer;
 //! use wharf_wire::RawJson;
 //!
@@ -32,7 +32,7 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let connection = connect_local(RmcpServer::new(Greeter), ConnectOptions::default()).await?;
-//! let result = connection.call_tool("greet", &RawJson::empty_object(), CallOptions::default()).await?;
+//! let result = connection.call_tool("greet", &RawJson::empty_object(), RequestOptions::default()).await?;
 //! assert!(result.raw.as_str().contains("greet says hello"));
 //! connection.close().await;
 //! # Ok(())

@@ -1,6 +1,6 @@
 //! Arguments of prompts, and what a prompt becomes with them.
 
-use wharf_client::{CallOptions, Connection};
+use wharf_client::{Connection, RequestOptions};
 use wharf_spec::EscapedText;
 use wharf_wire::{PromptArgument, PromptDefinition, PromptResult};
 
@@ -60,6 +60,6 @@ pub async fn expand(
     name: &str,
     arguments: &[(String, String)],
 ) -> Result<PromptResult, Failure> {
-    let expanded = connection.get_prompt(name, arguments, CallOptions::default()).await;
+    let expanded = connection.get_prompt(name, arguments, RequestOptions::default()).await;
     expanded.map_err(|error| Failure::from_call_error(connection, error))
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use sha2::Digest;
-use wharf_client::{CallError, CallOptions, ConnectOptions, Connection, SkillError, connect, skill_labels};
+use wharf_client::{CallError, ConnectOptions, Connection, RequestOptions, SkillError, connect, skill_labels};
 use wharf_spec::{Environment, StdioSpec};
 use wharf_wire::{Skill, SkillFiles};
 
@@ -62,7 +62,7 @@ impl Server {
 
     /// What it was asked since it introduced itself.
     async fn log(&self) -> Vec<String> {
-        let answer = self.connection.request("skilld/log", None, CallOptions::default()).await.unwrap();
+        let answer = self.connection.request("skilld/log", None, RequestOptions::default()).await.unwrap();
         let answer: Value = serde_json::from_str(answer.result.as_str()).unwrap();
         let log = answer["log"].as_array().unwrap().iter().map(|line| line.as_str().unwrap().to_owned());
         log.filter(|line| !line.starts_with("server/discover")).collect()

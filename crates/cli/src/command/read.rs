@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use wharf_client::{CallOptions, Connection};
+use wharf_client::{Connection, RequestOptions};
 use wharf_spec::UntrustedText;
 use wharf_wire::{RawJson, ReadResult};
 
@@ -81,7 +81,7 @@ fn usage_failure(args: &ReadArgs) -> Failure {
 }
 
 async fn read_resource(connection: &Connection, uri: &str) -> Result<ReadResult, Failure> {
-    connection.read_resource(uri, CallOptions::default()).await.map_err(|error| {
+    connection.read_resource(uri, RequestOptions::default()).await.map_err(|error| {
         let refused = error.is_refusal();
         let failure = Failure::from_call_error(connection, error);
         if refused {

@@ -1,7 +1,7 @@
 //! What a server asks: as requests before 2026-07-28, as rounds of a call since.
 
 use serde_json::{Value, json};
-use wharf_client::{CallError, CallOptions};
+use wharf_client::{CallError, RequestOptions};
 use wharf_wire::{ElicitationResponse, Era, LogLevel, RawJson, Revision};
 
 use crate::host::{ALL, ASKING, LATEST, open, open_silent, open_with, text};
@@ -81,7 +81,7 @@ async fn a_call_refused_for_a_page_is_made_again_when_the_page_is_done() {
     harbour.connection.close().await;
     let harbour = open_with(Revision::V2025_11_25, [ElicitationResponse::Decline]).await;
     let arguments = RawJson::parse(r#"{"via":"error"}"#).unwrap();
-    let outcome = harbour.connection.call_tool("open_harbour_page", &arguments, CallOptions::default()).await;
+    let outcome = harbour.connection.call_tool("open_harbour_page", &arguments, RequestOptions::default()).await;
     assert!(matches!(outcome, Err(CallError::Declined(_))), "{outcome:?}");
     harbour.connection.close().await;
 }
@@ -93,7 +93,7 @@ async fn a_model_is_lent_and_may_be_refused() {
         let result = harbour.call("ask_model", json!({})).await;
         assert!(text(&result).contains("at noon"), "{revision}: {}", result.raw.as_str());
         let arguments = RawJson::parse(r#"{"question":"please refuse"}"#).unwrap();
-        let refused = harbour.connection.call_tool("ask_model", &arguments, CallOptions::default()).await;
+        let refused = harbour.connection.call_tool("ask_model", &arguments, RequestOptions::default()).await;
         match revision.era() {
             Era::Handshake => assert!(refused.unwrap().is_error, "{revision}"),
             // There is nobody to tell: the call is not repeated.
@@ -168,7 +168,7 @@ async fn several_rounds_and_one_without_a_question() {
 #[tokio::test]
 async fn a_server_that_never_has_enough_is_given_up() {
     let harbour = open(Revision::V2026_07_28).await;
-    let outcome = harbour.connection.call_tool("stubborn", &RawJson::empty_object(), CallOptions::default()).await;
+    let outcome = harbour.connection.call_tool("stubborn", &RawJson::empty_object(), RequestOptions::default()).await;
     assert!(matches!(outcome, Err(CallError::TooManyRounds(8))), "{outcome:?}");
     assert_eq!(harbour.sent("tools/call"), 9);
     harbour.connection.close().await;
@@ -177,8 +177,8 @@ async fn a_server_that_never_has_enough_is_given_up() {
 #[tokio::test]
 async fn prompts_and_resources_may_ask_too() {
     let harbour = open(Revision::V2026_07_28).await;
-    harbour.connection.get_prompt("pilot", &[], CallOptions::default()).await.unwrap();
-    harbour.connection.read_resource("harbour://log", CallOptions::default()).await.unwrap();
+    harbour.connection.get_prompt("pilot", &[], RequestOptions::default()).await.unwrap();
+    harbour.connection.read_resource("harbour://log", RequestOptions::default()).await.unwrap();
     assert_eq!(harbour.questions(), ["demo form", "demo form"]);
     harbour.connection.close().await;
 }
@@ -188,7 +188,7 @@ async fn nobody_is_asked_what_was_not_offered() {
     for revision in ALL {
         let connection = open_silent(revision).await;
         for tool in ["book_berth", "ask_model", "show_roots", "open_harbour_page"] {
-            let outcome = connection.call_tool(tool, &RawJson::empty_object(), CallOptions::default()).await;
+            let outcome = connection.call_tool(tool, &RawJson::empty_object(), RequestOptions::default()).await;
             let refused = match &outcome {
                 Ok(result) => result.is_error,
                 Err(CallError::Refused(_)) => true,

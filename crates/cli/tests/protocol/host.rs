@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use wharf_client::{
-    BoxedFuture, CallOptions, ClientServices, ConnectOptions, Connection, Direction, Elicitor, GuardProgram, LogSink,
-    RootsSource, Sampler, SamplingError, Tap, TappedMessage, connect,
+    BoxedFuture, ClientServices, ConnectOptions, Connection, Direction, Elicitor, GuardProgram, LogSink,
+    RequestOptions, RootsSource, Sampler, SamplingError, Tap, TappedMessage, connect,
 };
 use wharf_spec::{Environment, StdioSpec};
 use wharf_wire::{
@@ -80,7 +80,7 @@ async fn dial(revision: Revision, services: ClientServices, tap: Option<Arc<dyn 
 impl Harbour {
     pub async fn call(&self, tool: &str, arguments: Value) -> ToolResult {
         self.connection
-            .call_tool(tool, &RawJson::from_value(&arguments).unwrap(), CallOptions::default())
+            .call_tool(tool, &RawJson::from_value(&arguments).unwrap(), RequestOptions::default())
             .await
             .unwrap()
     }

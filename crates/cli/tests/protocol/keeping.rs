@@ -1,7 +1,7 @@
 //! What is kept, completed and verified.
 
 use serde_json::json;
-use wharf_client::CallOptions;
+use wharf_client::RequestOptions;
 use wharf_wire::{Reference, Revision, icons};
 
 use crate::host::{ALL, open};
@@ -37,7 +37,7 @@ async fn a_change_makes_a_kept_list_stale() {
 async fn what_came_of_answers_is_not_kept() {
     let harbour = open(Revision::V2026_07_28).await;
     for _ in 0..2 {
-        harbour.connection.read_resource("harbour://log", CallOptions::default()).await.unwrap();
+        harbour.connection.read_resource("harbour://log", RequestOptions::default()).await.unwrap();
     }
     assert_eq!(harbour.questions().len(), 2);
     harbour.connection.close().await;

@@ -108,7 +108,9 @@ async fn a_subscription_ends_with_its_server() {
         let (harbour, mut subscription) = watch(revision).await;
         let crash = harbour.connection.clone();
         let crashed = async move {
-            crash.call_tool("crash", &wharf_wire::RawJson::empty_object(), wharf_client::CallOptions::default()).await
+            crash
+                .call_tool("crash", &wharf_wire::RawJson::empty_object(), wharf_client::RequestOptions::default())
+                .await
         };
         let (_, ended) = tokio::join!(crashed, subscription.next());
         assert!(ended.is_err_and(|error| error.disconnect_report().is_some()), "{revision}");

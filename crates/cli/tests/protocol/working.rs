@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use wharf_client::{CallError, CallOptions, Started, TaskHandle, TaskOptions};
+use wharf_client::{CallError, RequestOptions, Started, TaskHandle, TaskOptions};
 use wharf_wire::{ElicitationResponse, RawJson, Revision, TaskStatus};
 
 use crate::host::{ALL, Harbour, LATEST, open, open_with, text};
@@ -22,7 +22,7 @@ async fn progress_comes_before_the_result() {
         let harbour = open(revision).await;
         let seen = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&seen);
-        let options = CallOptions::default().progress(move |progress| sink.lock().unwrap().push(progress.progress));
+        let options = RequestOptions::default().progress(move |progress| sink.lock().unwrap().push(progress.progress));
         let arguments = RawJson::parse(r#"{"seconds":0.06,"steps":3}"#).unwrap();
         let result = harbour.connection.call_tool("slow", &arguments, options).await.unwrap();
         assert!(!result.is_error, "{revision}: {}", result.raw.as_str());

@@ -9,7 +9,7 @@ use super::{input_rounds, tasks};
 use crate::connection::Connection;
 use crate::engine::{CallEffect, RawResult, ResultKind};
 use crate::error::{CallError, TimeoutKind};
-use crate::options::{CallOptions, InputHandling};
+use crate::options::{InputHandling, RequestOptions};
 use crate::request::OutgoingRequest;
 
 /// A call that has its result.
@@ -37,7 +37,7 @@ pub(crate) enum TaskHandling {
 pub(crate) async fn run_to_completion(
     connection: &Connection,
     call: OutgoingRequest<'_>,
-    options: CallOptions,
+    options: RequestOptions,
 ) -> Result<CompletedCall, CallError> {
     run_with_task_handling(connection, call, options, TaskHandling::Follow).await
 }
@@ -45,7 +45,7 @@ pub(crate) async fn run_to_completion(
 pub(super) async fn run_with_task_handling(
     connection: &Connection,
     call: OutgoingRequest<'_>,
-    options: CallOptions,
+    options: RequestOptions,
     when_task: TaskHandling,
 ) -> Result<CompletedCall, CallError> {
     let asked = ServerTimer::start(connection);
@@ -65,7 +65,7 @@ pub(super) async fn run_with_task_handling(
 async fn retry_read(
     connection: &Connection,
     call: OutgoingRequest<'_>,
-    options: &CallOptions,
+    options: &RequestOptions,
     spent: Duration,
     lost: Result<RawResult, CallError>,
 ) -> Result<RawResult, CallError> {
@@ -77,7 +77,7 @@ async fn retry_read(
     }
     tokio::time::sleep(pause).await;
     let timeout = options.timeout.unwrap_or(inner.limits.call).min(left);
-    let again = CallOptions { timeout: Some(timeout), timeout_max: Some(left), ..options.clone() };
+    let again = RequestOptions { timeout: Some(timeout), timeout_max: Some(left), ..options.clone() };
     connection.send(call, "", &again)?.await
 }
 
@@ -85,7 +85,7 @@ async fn retry_read(
 struct UnfinishedCall<'a> {
     connection: &'a Connection,
     call: OutgoingRequest<'a>,
-    options: CallOptions,
+    options: RequestOptions,
     when_task: TaskHandling,
     budget: TimeBudget,
 }
@@ -167,7 +167,7 @@ impl TimeBudget {
         self.spent += time;
     }
 
-    fn limit_options(&self, options: &mut CallOptions) -> Result<(), CallError> {
+    fn limit_options(&self, options: &mut RequestOptions) -> Result<(), CallError> {
         let left = self.limit.saturating_sub(self.spent);
         if left.is_zero() {
             return Err(CallError::TimedOut { after: self.limit, limit: TimeoutKind::Total, hint: None });

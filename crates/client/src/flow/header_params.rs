@@ -12,7 +12,7 @@ use super::paginate::{Listing, WithheldEntry};
 use crate::connection::Connection;
 use crate::engine::CallEffect;
 use crate::error::{CallError, TimeoutKind};
-use crate::options::CallOptions;
+use crate::options::RequestOptions;
 use crate::request::{OutgoingRequest, escape_tool_name, tool_members};
 use crate::transport::HeaderMirroring;
 
@@ -107,7 +107,7 @@ pub(crate) async fn call_with_headers(
     connection: &Connection,
     tool: &str,
     arguments: &RawJson,
-    options: CallOptions,
+    options: RequestOptions,
     when_task: TaskHandling,
 ) -> Result<CompletedCall, CallError> {
     let name = escape_tool_name(tool, arguments)?;

@@ -9,7 +9,7 @@ use wharf_wire::{CacheHint, JsonLimits, Page, RawJson, View, code};
 use crate::budget::{BudgetCharge, BudgetExceeded, BudgetScope, attach_charge};
 use crate::connection::Connection;
 use crate::error::{CallError, TimeoutKind};
-use crate::options::CallOptions;
+use crate::options::RequestOptions;
 
 /// A complete list, and the items that cannot be used.
 #[derive(Debug, Clone)]
@@ -88,7 +88,7 @@ async fn collect_pages<T: View + Send + 'static>(
     let mut cursor: Option<String> = None;
     for _ in 0..limits.pages {
         let target = cursor.as_deref().map(|cursor| ("cursor", cursor));
-        let result = connection.request_cached(kind.method, target, CallOptions::default()).await?;
+        let result = connection.request_cached(kind.method, target, RequestOptions::default()).await?;
         let (inner, bytes) = (connection.clone(), result.as_bytes().len().min(limits.list));
         let taken = budget.offload_if_large(bytes, move || {
             let next = list.add_page(&result, &inner);

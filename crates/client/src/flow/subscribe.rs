@@ -14,7 +14,7 @@ use crate::connection::Connection;
 use crate::engine::{CallEffect, PendingCall};
 use crate::error::{CallError, TimeoutKind};
 use crate::notifications::{NotificationSubscriber, PendingChanges};
-use crate::options::CallOptions;
+use crate::options::RequestOptions;
 use crate::request::OutgoingRequest;
 
 /// Maximum consecutive failures to open the subscription.
@@ -252,7 +252,7 @@ impl Subscription {
         for uri in uris {
             let params = RawJson::from_value(&serde_json::json!({ "uri": uri }));
             let params = params.map_err(|error| CallError::Invalid(error.to_string()))?;
-            match self.connection.request("resources/subscribe", Some(&params), CallOptions::default()).await {
+            match self.connection.request("resources/subscribe", Some(&params), RequestOptions::default()).await {
                 Ok(_) => honoured.uris.push(uri),
                 Err(error @ CallError::Refused(_)) => refused = Some(error),
                 Err(error) => return Err(error),
@@ -325,7 +325,7 @@ impl Drop for Subscription {
             let uri = serde_json::Value::from(uri.as_str()).to_string();
             let members: [&[u8]; 2] = [b"\"uri\":", uri.as_bytes()];
             let outgoing = OutgoingRequest::new("resources/unsubscribe", &members, CallEffect::Reads);
-            if let Ok(call) = self.connection.send(outgoing, "", &CallOptions::default()) {
+            if let Ok(call) = self.connection.send(outgoing, "", &RequestOptions::default()) {
                 call.detach();
             }
         }

@@ -14,7 +14,7 @@ use super::{header_params, input_rounds};
 use crate::connection::Connection;
 use crate::engine::{CallEffect, DropAction, RawResult, ResultKind};
 use crate::error::{CallError, TimeoutKind};
-use crate::options::CallOptions;
+use crate::options::RequestOptions;
 use crate::request::{OutgoingRequest, escape_tool_name, tool_members};
 
 /// Bounds of the poll interval. They override the interval the server requests.
@@ -31,7 +31,7 @@ pub struct TaskOptions {
     /// Time the server should keep the result. Only supported by 2025-11-25.
     pub ttl: Option<Duration>,
     /// Options of the call that starts the task.
-    pub call: CallOptions,
+    pub call: RequestOptions,
 }
 
 /// The outcome of a call that may have become a task.
@@ -117,7 +117,7 @@ impl Connection {
 pub(super) async fn follow_task(
     connection: &Connection,
     created: RawJson,
-    options: &CallOptions,
+    options: &RequestOptions,
 ) -> Result<RawResult, CallError> {
     let task = TaskHandle::from_created(connection, created)?;
     let _leaving = CancelOnDrop(&task);
@@ -330,7 +330,7 @@ impl TaskHandle {
         let members = [body.as_bytes()];
         let effect = if method == "tasks/get" { CallEffect::Reads } else { CallEffect::MayWrite };
         let outgoing = OutgoingRequest::new(method, &members, effect).with_name(&self.id);
-        let outcome = self.connection.send(outgoing, more, &CallOptions::default())?.await;
+        let outcome = self.connection.send(outgoing, more, &RequestOptions::default())?.await;
         outcome.map_err(|error| match error {
             CallError::Refused(error) if error.code == code::INVALID_PARAMS && method == "tasks/get" => {
                 let message = UntrustedText::new(error.message);
@@ -344,7 +344,7 @@ impl TaskHandle {
         let body = format!("\"taskId\":{}", serde_json::Value::from(self.id.as_str()));
         let members = [body.as_bytes()];
         let outgoing = OutgoingRequest::new("tasks/cancel", &members, CallEffect::MayWrite).with_name(&self.id);
-        if let Ok(call) = self.connection.send(outgoing, "", &CallOptions::default()) {
+        if let Ok(call) = self.connection.send(outgoing, "", &RequestOptions::default()) {
             call.detach();
         }
     }

@@ -9,10 +9,10 @@ use tokio::task::JoinSet;
 
 use super::*;
 use crate::error::CallError;
-use crate::{CallOptions, ConnectOptions, Connection, connect_local};
+use crate::{ConnectOptions, Connection, RequestOptions, connect_local};
 
 async fn call(connection: &Connection, tool: &str) -> Result<String, CallError> {
-    let result = connection.call_tool(tool, &RawJson::empty_object(), CallOptions::default()).await?;
+    let result = connection.call_tool(tool, &RawJson::empty_object(), RequestOptions::default()).await?;
     Ok(result.raw.as_str().to_owned())
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use wharf_client::{AuthRecovery, CallError, CallOptions, ConnectCause, Connection, DisconnectCause, connect_http};
+use wharf_client::{AuthRecovery, CallError, ConnectCause, Connection, DisconnectCause, RequestOptions, connect_http};
 use wharf_spec::{HttpTransport, Secret};
 use wharf_testkit::oracle::poll_until;
 use wharf_wire::{Era, RawJson};
@@ -19,7 +19,7 @@ use site::{Act, Asked, Site, TOKEN, Who, options};
 const SOON: Duration = Duration::from_secs(10);
 
 async fn call(connection: &Connection) -> Result<(), CallError> {
-    connection.call_tool("note", &RawJson::empty_object(), CallOptions::default()).await.map(drop)
+    connection.call_tool("note", &RawJson::empty_object(), RequestOptions::default()).await.map(drop)
 }
 
 fn refuse(status: u16) -> Act {

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use wharf_client::{CallError, CallOptions, ConnectCause, ConnectError, Connection, connect, connect_http};
+use wharf_client::{CallError, ConnectCause, ConnectError, Connection, RequestOptions, connect, connect_http};
 use wharf_wire::{Era, RawJson, ToolResult};
 
 use crate::cell::Cell;
@@ -72,7 +72,7 @@ impl Observed {
         self.note("note", first.err(), began);
         if reads {
             let began = Instant::now();
-            let read = connection.read_resource("fault://greeting", CallOptions::default()).await;
+            let read = connection.read_resource("fault://greeting", RequestOptions::default()).await;
             self.read = word(&read);
             self.took[2] = began.elapsed();
             self.note("read", read.err(), began);
@@ -97,7 +97,7 @@ pub async fn call_tool(connection: &Connection, tool: &str) -> Result<ToolResult
         "note" => r#"{"nonce":"n-1"}"#,
         _ => r#"{"text":"hello"}"#,
     };
-    connection.call_tool(tool, &RawJson::parse(arguments).unwrap(), CallOptions::default()).await
+    connection.call_tool(tool, &RawJson::parse(arguments).unwrap(), RequestOptions::default()).await
 }
 
 pub fn call_word(outcome: &Result<ToolResult, CallError>) -> &'static str {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use wharf_client::{
-    CallError, CallOptions, Connection, Containment, Direction, DisconnectCause, GuardProgram, Tap, TappedMessage,
+    CallError, Connection, Containment, Direction, DisconnectCause, GuardProgram, RequestOptions, Tap, TappedMessage,
     TimeoutKind, connect,
 };
 use wharf_testkit::http_cases::Form;

@@ -73,7 +73,7 @@ pub(super) async fn expand_prompt(context: Arc<HostContext>, call: ToolInvocatio
         ServerAccess { tool: GET_PROMPT_TOOL, server: &server, arguments: &call.arguments, caller: &call.caller };
     let permitted = context.permit_access(access, RequiredPermission::Permission(None)).await;
     permitted.map_err(|refused| to_tool_error(&refused))?;
-    let mut options = wharf_client::CallOptions::default();
+    let mut options = wharf_client::RequestOptions::default();
     options.timeout = call.timeout.or_else(|| server.kept.load().settings.timeout);
     options.meta = call.meta;
     let arguments: Vec<(String, String)> = arguments.unwrap_or_default().into_iter().collect();

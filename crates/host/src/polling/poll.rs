@@ -138,7 +138,7 @@ fn check_permission(context: &HostContext, attempt: GatedCall<'_>, by: Permissio
 
 async fn poll_resource(context: &HostContext, server: &ServerName, uri: &str) -> Result<RawJson, PollError> {
     let server = context.server(server.as_str()).map_err(PollError::from)?;
-    let mut options = wharf_client::CallOptions::default();
+    let mut options = wharf_client::RequestOptions::default();
     options.fresh = true;
     let read = server.request_with_retry(context.call_deadline(&server, None), |connection| {
         let options = options.clone();

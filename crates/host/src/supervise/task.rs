@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
-use wharf_client::{CallOptions, Connection, DisconnectReport};
+use wharf_client::{Connection, DisconnectReport, RequestOptions};
 
 use super::phase::Phase;
 use super::step::{ClockReading, Supervisor, SupervisorEffect, SupervisorEvent};
@@ -178,7 +178,7 @@ impl SupervisorTask {
         }
         let connection = open.connection.clone();
         self.check = Some(HealthCheck(tokio::spawn(async move {
-            match connection.ping(CallOptions::default().timeout(HEALTH_CHECK_TIMEOUT)).await {
+            match connection.ping(RequestOptions::default().timeout(HEALTH_CHECK_TIMEOUT)).await {
                 Err(error) if error.needs_login() => Err(ServerError::TurnedAway(error)),
                 // A server that refuses the ping is alive.
                 Err(error) if !error.is_refusal() => Err(ServerError::Silent(error.to_string())),

@@ -93,7 +93,7 @@ async fn measure_host(host: &Host, arguments: &RawJson) -> (f64, f64) {
 async fn measure_connection(connection: &Connection, arguments: &RawJson) -> (f64, f64) {
     let before = read_counters();
     for _ in 0..CALLS {
-        let options = wharf_client::CallOptions::default();
+        let options = wharf_client::RequestOptions::default();
         black_box(connection.call_tool_raw("echo", arguments, options).await.unwrap());
     }
     per_call_since(before)

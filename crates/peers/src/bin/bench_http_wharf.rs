@@ -11,7 +11,9 @@ use std::hint::black_box;
 use std::sync::{Arc, Mutex};
 
 use wharf_auth::{Account, AccountKey, AccountOptions, FileVault};
-use wharf_client::{Authorizer, CallOptions, ConnectOptions, Connection, Direction, Tap, TappedMessage, connect_http};
+use wharf_client::{
+    Authorizer, ConnectOptions, Connection, Direction, RequestOptions, Tap, TappedMessage, connect_http,
+};
 use wharf_peers::{BenchOptions, HttpEchoServer, block_on, run_closed_loop};
 use wharf_spec::HttpSpec;
 use wharf_wire::RawJson;
@@ -37,7 +39,7 @@ async fn measure(options: BenchOptions) {
     let report = run_closed_loop(name, &options, move || {
         let (connection, arguments) = (caller.clone(), arguments.clone());
         async move {
-            let options = CallOptions::default().progress(|_| ());
+            let options = RequestOptions::default().progress(|_| ());
             if typed {
                 black_box(connection.call_tool("echo", &arguments, options).await.unwrap());
             } else {
@@ -82,7 +84,7 @@ async fn print_template(mut options: BenchOptions) {
     let (tap, server) = (Arc::new(LastSentMessage::default()), HttpEchoServer::start(&options));
     let connection = open(&server, Some(tap.clone()), None).await;
     let arguments = RawJson::from_value(&serde_json::json!({ "text": "{text}" })).unwrap();
-    connection.call_tool_raw("echo", &arguments, CallOptions::default().progress(|_| ())).await.unwrap();
+    connection.call_tool_raw("echo", &arguments, RequestOptions::default().progress(|_| ())).await.unwrap();
     let body = tap.0.lock().unwrap().clone();
     connection.close().await;
     server.stop();

@@ -13,7 +13,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use wharf_client::{CallOptions, ClosureServer, ConnectOptions, Connection, ToolReply, connect_local};
+use wharf_client::{ClosureServer, ConnectOptions, Connection, RequestOptions, ToolReply, connect_local};
 use wharf_peers::{BenchOptions, LocalServerKind, block_on, run_closed_loop};
 use wharf_rmcp::RmcpServer;
 use wharf_wire::RawJson;
@@ -30,7 +30,7 @@ async fn measure(options: BenchOptions) {
     let report = run_closed_loop(name, &options, move || {
         let (connection, arguments) = (caller.clone(), arguments.clone());
         async move {
-            let options = CallOptions::default().progress(|_| ());
+            let options = RequestOptions::default().progress(|_| ());
             black_box(connection.call_tool_raw("echo", &arguments, options).await.unwrap());
         }
     })

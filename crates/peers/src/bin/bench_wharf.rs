@@ -10,7 +10,7 @@
 use std::hint::black_box;
 use std::sync::{Arc, Mutex};
 
-use wharf_client::{CallOptions, ConnectOptions, Connection, Direction, GuardProgram, Tap, TappedMessage, connect};
+use wharf_client::{ConnectOptions, Connection, Direction, GuardProgram, RequestOptions, Tap, TappedMessage, connect};
 use wharf_peers::{BenchOptions, block_on, run_closed_loop};
 use wharf_spec::{Environment, StdioSpec};
 use wharf_wire::RawJson;
@@ -31,7 +31,7 @@ async fn measure(options: BenchOptions) {
     let report = run_closed_loop(name, &options, move || {
         let (connection, arguments) = (caller.clone(), arguments.clone());
         async move {
-            let options = CallOptions::default().progress(|_| ());
+            let options = RequestOptions::default().progress(|_| ());
             if typed {
                 black_box(connection.call_tool("echo", &arguments, options).await.unwrap());
             } else {
@@ -68,7 +68,7 @@ async fn print_template() {
     let echo = std::env::current_exe().unwrap().with_file_name("bench-echo");
     let connection = open(echo.into(), Some(tap.clone())).await;
     let arguments = RawJson::from_value(&serde_json::json!({ "text": "{text}" })).unwrap();
-    connection.call_tool_raw("echo", &arguments, CallOptions::default().progress(|_| ())).await.unwrap();
+    connection.call_tool_raw("echo", &arguments, RequestOptions::default().progress(|_| ())).await.unwrap();
     let line = tap.0.lock().unwrap().clone();
     connection.close().await;
     let message: serde_json::Value = serde_json::from_str(&line).unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use wharf_client::{AuthorizationId, CallOptions, ClientServices, ConnectOptions, Event, ResultCache};
+use wharf_client::{AuthorizationId, ClientServices, ConnectOptions, Event, RequestOptions, ResultCache};
 use wharf_wire::Interest;
 
 use crate::quay::{LENIENT, STATELESS, Sdk, Side, Visit, each, visit};
@@ -64,7 +64,7 @@ async fn what_may_not_be_kept_is_asked_for_each_time() {
 }
 
 async fn read(quay: &Visit, fresh: bool) {
-    let mut options = CallOptions::default();
+    let mut options = RequestOptions::default();
     options.fresh = fresh;
     quay.connection.read_resource(COUNTER, options).await.unwrap();
 }

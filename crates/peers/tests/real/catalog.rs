@@ -1,7 +1,7 @@
 //! What servers list: pages put together, icons, hints, templates, and arguments completed while they are typed.
 
 use serde_json::json;
-use wharf_client::{CallError, CallOptions, ClientServices};
+use wharf_client::{CallError, ClientServices, RequestOptions};
 use wharf_wire::{IconError, JsonLimits, RawJson, Reference, icons};
 
 use crate::quay::{EVERYTHING, Sdk, Side, Visit, all, each};
@@ -63,9 +63,9 @@ async fn templates(quay: &Visit) {
     let templates = quay.connection.list_templates().await.unwrap().items;
     assert_eq!(templates.len(), 1);
     assert_eq!(templates[0].uri_template, "port://{name}");
-    let read = quay.connection.read_resource("port://riga", CallOptions::default()).await.unwrap();
+    let read = quay.connection.read_resource("port://riga", RequestOptions::default()).await.unwrap();
     assert_eq!(read.contents[0].text.as_deref(), Some("The port of riga."), "{}", quay.side);
-    let missing = quay.connection.read_resource("nowhere://x", CallOptions::default()).await;
+    let missing = quay.connection.read_resource("nowhere://x", RequestOptions::default()).await;
     let old = quay.side.sdk == Sdk::Python1 || quay.side.sdk == Sdk::Rust3 && !quay.side.is_stateless();
     let code = if old { -32002 } else { -32602 };
     assert!(matches!(&missing, Err(CallError::Refused(error)) if error.code == code), "{}: {missing:?}", quay.side);

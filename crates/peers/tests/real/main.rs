@@ -31,7 +31,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use wharf_client::{CallOptions, Connection};
+use wharf_client::{Connection, RequestOptions};
 use wharf_wire::Revision;
 
 use peer::{Peer, Unknown, ask, check, text};
@@ -171,7 +171,8 @@ fn echoed(n: usize) -> (serde_json::Value, String) {
 async fn progress_comes_in_order(connection: &Connection) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&seen);
-    let options = CallOptions::default().progress(move |step| sink.lock().unwrap().push((step.progress, step.total)));
+    let options =
+        RequestOptions::default().progress(move |step| sink.lock().unwrap().push((step.progress, step.total)));
     let arguments = peer::raw(&json!({"duration": 0.4, "steps": 4}));
     let result = connection.call_tool("trigger-long-running-operation", &arguments, options).await.unwrap();
     assert!(text(&result).starts_with("Long running operation completed."), "{}", text(&result));

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use wharf_client::{
-    CallError, CallOptions, ConnectOptions, Connection, ConnectionCounters, Containment, GuardProgram, connect,
+    CallError, ConnectOptions, Connection, ConnectionCounters, Containment, GuardProgram, RequestOptions, connect,
 };
 use wharf_spec::{EnvValue, Environment, StdioSpec};
 use wharf_testkit::oracle::{MARKER, marked_processes, poll_until};
@@ -111,7 +111,7 @@ impl Peer {
     /// Ends it; nothing of it may be left.
     pub async fn close(&self, connection: Connection) {
         connection.close().await;
-        let error = connection.ping(CallOptions::default()).await.unwrap_err();
+        let error = connection.ping(RequestOptions::default()).await.unwrap_err();
         assert!(matches!(error, CallError::ServerGone(_)), "{error}");
         let marker = self.home.marker();
         let gone = poll_until(SOON, || marked_processes(&marker).is_empty());
@@ -126,7 +126,7 @@ pub async fn check(peer: Peer, more: impl AsyncFnOnce(&Connection, &Path)) {
     resources(&connection, &peer).await;
     prompts(&connection, &peer).await;
     more(&connection, &peer.home.path).await;
-    connection.ping(CallOptions::default()).await.unwrap();
+    connection.ping(RequestOptions::default()).await.unwrap();
     assert_eq!(connection.counters(), nothing_odd(&connection));
     peer.close(connection).await;
 }
@@ -148,7 +148,7 @@ async fn tools(connection: &Connection, peer: &Peer) {
         let result = ask(connection, tool, arguments).await;
         assert!(!result.is_error && text(&result).contains(expected), "{tool}: {}", text(&result));
     }
-    let unknown = connection.call_tool("no-such-tool", &RawJson::empty_object(), CallOptions::default()).await;
+    let unknown = connection.call_tool("no-such-tool", &RawJson::empty_object(), RequestOptions::default()).await;
     match (&unknown, peer.unknown) {
         (Ok(result), Unknown::Answered) => assert!(result.is_error, "{}", text(result)),
         (Err(CallError::Refused(error)), Unknown::Refused) => assert_eq!(error.code, code::INVALID_PARAMS),
@@ -167,7 +167,7 @@ async fn resources(connection: &Connection, peer: &Peer) {
     let listed: Vec<&str> = list.items.iter().map(|resource| resource.uri.as_str()).collect();
     assert!(listed.contains(&peer.resources[0].0), "{listed:?}");
     for (uri, expected) in peer.resources {
-        let read = connection.read_resource(uri, CallOptions::default()).await.unwrap();
+        let read = connection.read_resource(uri, RequestOptions::default()).await.unwrap();
         let [contents] = &*read.contents else { panic!("{} contents", read.contents.len()) };
         assert_eq!(contents.uri, *uri);
         assert!(contents.text.as_ref().is_some_and(|text| text.contains(expected)), "{contents:?}");
@@ -177,7 +177,7 @@ async fn resources(connection: &Connection, peer: &Peer) {
         let listed: Vec<&str> = list.items.iter().map(|template| template.uri_template.as_str()).collect();
         assert_eq!(listed, peer.templates);
     }
-    let nowhere = connection.read_resource("nowhere://at/all", CallOptions::default()).await.unwrap_err();
+    let nowhere = connection.read_resource("nowhere://at/all", RequestOptions::default()).await.unwrap_err();
     assert!(nowhere.is_refusal(), "{nowhere}");
 }
 
@@ -191,7 +191,7 @@ async fn prompts(connection: &Connection, peer: &Peer) {
         let prompt = list.items.iter().find(|prompt| prompt.name == *name).unwrap();
         assert!(arguments.iter().all(|(name, _)| prompt.arguments.iter().any(|argument| argument.name == *name)));
         let arguments: Vec<_> = arguments.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-        let expanded = connection.get_prompt(name, &arguments, CallOptions::default()).await.unwrap();
+        let expanded = connection.get_prompt(name, &arguments, RequestOptions::default()).await.unwrap();
         let Content::Text { text, .. } = &expanded.messages[0].content else { panic!("{expanded:?}") };
         assert_eq!((expanded.messages[0].role.as_str(), text.as_str()), ("user", *expected));
     }
@@ -199,7 +199,7 @@ async fn prompts(connection: &Connection, peer: &Peer) {
 
 /// Calls a tool that answers.
 pub async fn ask(connection: &Connection, tool: &str, arguments: &Value) -> ToolResult {
-    connection.call_tool(tool, &raw(arguments), CallOptions::default()).await.unwrap()
+    connection.call_tool(tool, &raw(arguments), RequestOptions::default()).await.unwrap()
 }
 
 pub fn raw(value: &Value) -> RawJson {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::watch;
 use wharf_client::{
-    CallError, CallOptions, ClientServices, ConnectOptions, Connection, ConnectionCounters, Direction, NegotiationMode,
-    Tap, TappedMessage,
+    CallError, ClientServices, ConnectOptions, Connection, ConnectionCounters, Direction, NegotiationMode,
+    RequestOptions, Tap, TappedMessage,
 };
 use wharf_wire::{Era, Revision, ToolResult};
 
@@ -178,7 +178,7 @@ impl Visit {
     }
 
     pub async fn try_call(&self, tool: &str, arguments: Value) -> Result<ToolResult, CallError> {
-        self.connection.call_tool(tool, &peer::raw(&arguments), CallOptions::default()).await
+        self.connection.call_tool(tool, &peer::raw(&arguments), RequestOptions::default()).await
     }
 
     /// Calls a tool that answers and does not fail.

@@ -1,7 +1,7 @@
 //! Calls that take several questions: one after the other, all at once, and without end.
 
 use serde_json::{Value, json};
-use wharf_client::{CallError, CallOptions, ClientServices, Direction};
+use wharf_client::{CallError, ClientServices, Direction, RequestOptions};
 use wharf_wire::{Content, Elicitation, ElicitationResponse};
 
 use crate::crew::{Hold, Model, Person, message};
@@ -95,11 +95,11 @@ async fn a_prompt_and_a_resource_ask_before_they_are_given() {
     let person = sailor();
     let sides = [STATELESS[0], LENIENT[0], rust(STATELESS)];
     each(&sides, ClientServices::default().elicitation(person.clone()), async |quay| {
-        let expanded = quay.connection.get_prompt("introduce", &[], CallOptions::default()).await.unwrap();
+        let expanded = quay.connection.get_prompt("introduce", &[], RequestOptions::default()).await.unwrap();
         let Content::Text { text, .. } = &expanded.messages[0].content else { panic!("{expanded:?}") };
         assert_eq!(*text, format!("Please introduce {NAME}."), "{}", quay.side);
         for _ in 0..2 {
-            let read = quay.connection.read_resource("note://sealed", CallOptions::default()).await.unwrap();
+            let read = quay.connection.read_resource("note://sealed", RequestOptions::default()).await.unwrap();
             let expected = format!("For the eyes of {NAME}.");
             assert_eq!(read.contents[0].text.as_deref(), Some(&*expected), "{}", quay.side);
         }
@@ -111,9 +111,9 @@ async fn a_prompt_and_a_resource_ask_before_they_are_given() {
 #[tokio::test]
 async fn a_prompt_that_asks_is_refused_where_there_is_no_way_to_ask() {
     each(&[rust(LENIENT)], ClientServices::default().elicitation(sailor()), async |quay| {
-        let refused = quay.connection.get_prompt("introduce", &[], CallOptions::default()).await;
+        let refused = quay.connection.get_prompt("introduce", &[], RequestOptions::default()).await;
         assert!(matches!(&refused, Err(CallError::Refused(error)) if error.code == -32600), "{refused:?}");
-        let refused = quay.connection.read_resource("note://sealed", CallOptions::default()).await;
+        let refused = quay.connection.read_resource("note://sealed", RequestOptions::default()).await;
         assert!(matches!(&refused, Err(CallError::Refused(error)) if error.code == -32600), "{refused:?}");
     })
     .await;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use wharf_client::{CallError, CallOptions, ClientServices, Started, TaskHandle, TaskOptions};
+use wharf_client::{CallError, ClientServices, RequestOptions, Started, TaskHandle, TaskOptions};
 use wharf_wire::{Task, TaskStatus, TaskSupport};
 
 use crate::crew::Person;
@@ -128,7 +128,7 @@ async fn a_task_is_not_asked_of_a_server_that_has_none() {
         let started = quay.connection.start_task("echo", &raw(&json!({"text": "x"})), TaskOptions::default()).await;
         assert!(matches!(started, Err(CallError::Unsupported("tasks"))), "{}", quay.side);
         assert_eq!(quay.wire.sent("tools/call"), 0);
-        quay.connection.ping(CallOptions::default()).await.unwrap();
+        quay.connection.ping(RequestOptions::default()).await.unwrap();
     })
     .await;
 }

@@ -1,7 +1,7 @@
 //! Servers being watched: lists and resources that change, and watches that the server ends.
 
 use serde_json::json;
-use wharf_client::{CallError, CallOptions, ClientServices, Event, Subscription};
+use wharf_client::{CallError, ClientServices, Event, RequestOptions, Subscription};
 use wharf_wire::Interest;
 
 use crate::quay::{LENIENT, OLD, STATELESS, Sdk, Visit, all, each};
@@ -44,7 +44,7 @@ async fn unwatched(quay: &Visit) {
 }
 
 async fn counter(quay: &Visit) -> String {
-    let read = quay.connection.read_resource(COUNTER, CallOptions::default()).await.unwrap();
+    let read = quay.connection.read_resource(COUNTER, RequestOptions::default()).await.unwrap();
     read.contents[0].text.clone().unwrap()
 }
 

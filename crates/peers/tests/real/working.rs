@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use wharf_client::{CallError, CallOptions, ClientServices, Direction};
+use wharf_client::{CallError, ClientServices, Direction, RequestOptions};
 use wharf_wire::LogLevel;
 
 use crate::crew::Log;
@@ -37,7 +37,7 @@ async fn progress_comes_in_order_and_ahead_of_the_result() {
     each(&all(), ClientServices::default(), async |quay| {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&seen);
-        let options = CallOptions::default()
+        let options = RequestOptions::default()
             .progress(move |step| sink.lock().unwrap().push((step.progress, step.total, step.message)));
         let arguments = raw(&json!({"steps": 4, "wait_ms": 5}));
         let result = quay.connection.call_tool("slow", &arguments, options).await.unwrap();
@@ -60,7 +60,7 @@ async fn nobody_logs_unasked(quay: &Visit) {
 #[tokio::test]
 async fn a_call_that_is_given_up_is_stopped_on_the_server() {
     each(&all(), ClientServices::default(), async |quay| {
-        let options = CallOptions::default().progress(|_| {});
+        let options = RequestOptions::default().progress(|_| {});
         let arguments = raw(&json!({"steps": 500}));
         tokio::select! {
             result = quay.connection.call_tool("slow", &arguments, options) => panic!("{}: {result:?}", quay.side),

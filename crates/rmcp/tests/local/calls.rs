@@ -7,7 +7,7 @@ use rmcp::model::ProgressNotificationParam;
 use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
-use wharf_client::{CallError, CallOptions, ClosureServer, Connection, NegotiationMode, ToolReply};
+use wharf_client::{CallError, ClosureServer, Connection, NegotiationMode, RequestOptions, ToolReply};
 use wharf_wire::{Era, RawJson};
 
 use crate::handler::{BOTH, NOTE, arguments, call, connected, echo, said, server, text_of, told};
@@ -21,10 +21,10 @@ async fn everything_a_handler_offers_is_reached_in_both_eras() {
         assert_eq!(connection.list_tools().await.unwrap().items[0].name, "echo");
         assert_eq!(told(&call(&connection, "echo", "ahoy").await.unwrap()), "ahoy");
         assert_eq!(connection.list_resources().await.unwrap().items[0].uri, NOTE);
-        let read = connection.read_resource(NOTE, CallOptions::default()).await.unwrap();
+        let read = connection.read_resource(NOTE, RequestOptions::default()).await.unwrap();
         assert_eq!(read.contents[0].text.as_deref(), Some("Mind the gap."));
         assert_eq!(connection.list_prompts().await.unwrap().items[0].name, "greet");
-        let prompt = connection.get_prompt("greet", &[], CallOptions::default()).await.unwrap();
+        let prompt = connection.get_prompt("greet", &[], RequestOptions::default()).await.unwrap();
         assert!(prompt.messages_raw.as_str().contains("Please greet."));
         connection.close().await;
     }
@@ -58,7 +58,7 @@ async fn progress_comes_in_order_and_before_the_result() {
     });
     let connection = connected(reporting, NegotiationMode::Automatic).await;
     let (steps, mut stepped) = mpsc::unbounded_channel();
-    let options = CallOptions::default().progress(move |progress| steps.send(progress.progress).unwrap());
+    let options = RequestOptions::default().progress(move |progress| steps.send(progress.progress).unwrap());
     let result = connection.call_tool("work", &arguments(""), options).await.unwrap();
     assert_eq!(told(&result), "done");
     assert_eq!([stepped.try_recv().unwrap(), stepped.try_recv().unwrap()], [1.0, 2.0]);
@@ -124,12 +124,12 @@ async fn more_calls_than_run_at_once_wait_and_complete() {
 async fn what_the_sdk_cannot_read_is_refused_and_harms_nothing_else() {
     let connection = connected(echo(), NegotiationMode::Automatic).await;
     let lone_surrogate = RawJson::parse(r#"{"text":"\ud800"}"#).unwrap();
-    let refused = connection.call_tool("echo", &lone_surrogate, CallOptions::default()).await;
+    let refused = connection.call_tool("echo", &lone_surrogate, RequestOptions::default()).await;
     assert!(matches!(refused, Err(CallError::Refused(_))), "{refused:?}");
     let nameless = RawJson::parse(r#"{"name":7}"#).unwrap();
-    let refused = connection.request("tools/call", Some(&nameless), CallOptions::default()).await;
+    let refused = connection.request("tools/call", Some(&nameless), RequestOptions::default()).await;
     assert!(matches!(refused, Err(CallError::Refused(_))), "{refused:?}");
-    let unknown = connection.request("harbour/depth", None, CallOptions::default()).await;
+    let unknown = connection.request("harbour/depth", None, RequestOptions::default()).await;
     assert!(matches!(unknown, Err(CallError::Refused(error)) if error.code == -32601));
     assert_eq!(told(&call(&connection, "echo", "still here").await.unwrap()), "still here");
 }

@@ -8,7 +8,9 @@ use rmcp::model::{InitializeRequestParams, InitializeResult};
 use rmcp::{ErrorData, ServerHandler};
 use tokio::sync::{Barrier, mpsc};
 use tokio::task::JoinSet;
-use wharf_client::{CallError, CallOptions, ConnectCause, ConnectOptions, Connection, NegotiationMode, connect_local};
+use wharf_client::{
+    CallError, ConnectCause, ConnectOptions, Connection, NegotiationMode, RequestOptions, connect_local,
+};
 use wharf_rmcp::RmcpServer;
 use wharf_wire::ToolResult;
 
@@ -32,9 +34,9 @@ async fn a_tool_that_panics_reports_failure_and_the_server_goes_on() {
 #[tokio::test]
 async fn anything_else_that_panics_is_an_error() {
     let connection = connected(echo(), NegotiationMode::Automatic).await;
-    let refused = connection.read_resource(TRAP, CallOptions::default()).await;
+    let refused = connection.read_resource(TRAP, RequestOptions::default()).await;
     assert!(matches!(&refused, Err(CallError::Refused(error)) if error.message.contains("trap")), "{refused:?}");
-    connection.read_resource(NOTE, CallOptions::default()).await.unwrap();
+    connection.read_resource(NOTE, RequestOptions::default()).await.unwrap();
 }
 
 #[tokio::test]
@@ -73,7 +75,7 @@ async fn a_handler_that_blocks_holds_up_nobody_and_still_answers() {
 }
 
 async fn quickly(connection: &Connection) -> Result<ToolResult, CallError> {
-    let options = CallOptions::default().timeout(Duration::from_millis(100));
+    let options = RequestOptions::default().timeout(Duration::from_millis(100));
     connection.call_tool("echo", &arguments("hi"), options).await
 }
 

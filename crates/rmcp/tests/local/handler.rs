@@ -12,7 +12,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 use wharf_client::{
-    BoxedFuture, CallError, CallOptions, ConnectOptions, Connection, LocalServer, NegotiationMode, connect_local,
+    BoxedFuture, CallError, ConnectOptions, Connection, LocalServer, NegotiationMode, RequestOptions, connect_local,
 };
 use wharf_rmcp::RmcpServer;
 use wharf_wire::{Content, RawJson, ToolResult};
@@ -57,7 +57,7 @@ pub async fn connected(server: impl LocalServer, negotiation: NegotiationMode) -
 }
 
 pub async fn call(connection: &Connection, tool: &str, text: &str) -> Result<ToolResult, CallError> {
-    connection.call_tool(tool, &arguments(text), CallOptions::default()).await
+    connection.call_tool(tool, &arguments(text), RequestOptions::default()).await
 }
 
 pub fn arguments(text: &str) -> RawJson {

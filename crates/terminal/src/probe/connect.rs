@@ -5,7 +5,7 @@ use std::time::Instant;
 use wharf::Host;
 use wharf::catalog::{ListFreshness, ListName, NameStyle, Section, SectionInput, ServerLists, ToolFilter, ToolWarning};
 use wharf_auth::{Account, TokenSet};
-use wharf_client::{CallError, CallOptions, ConnectTrace, Connection, Listing, WithheldEntry};
+use wharf_client::{CallError, ConnectTrace, Connection, Listing, RequestOptions, WithheldEntry};
 use wharf_spec::{Environment, HttpSpec, ServerEntry, ServerSpec, UntrustedText};
 
 use super::{ProbeCode, ProbeFailure, ProbeResult, ProbeStep, ReadyServer, StepState};
@@ -196,7 +196,7 @@ fn escape_shortened(text: &str) -> String {
 /// Fails if there is no response.
 async fn ping(steps: &mut Vec<ProbeStep>, connection: &Connection) -> Result<(), Box<ProbeFailure>> {
     let began = Instant::now();
-    let answered = connection.ping(CallOptions::default()).await;
+    let answered = connection.ping(RequestOptions::default()).await;
     let took = began.elapsed();
     match answered {
         Ok(()) => steps.push(ProbeStep::new("ping", StepState::Ok, "responded").with_duration(took)),

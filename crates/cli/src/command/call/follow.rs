@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use wharf_client::{CallError, CallOptions, Connection, Started, TaskHandle, TaskOptions, TaskSink};
+use wharf_client::{CallError, Connection, RequestOptions, Started, TaskHandle, TaskOptions, TaskSink};
 use wharf_spec::UntrustedText;
 use wharf_wire::{Era, Progress, RawJson, Task, TaskStatus, ToolResult};
 
@@ -81,7 +81,7 @@ impl PreparedCall<'_> {
 
     async fn send(&self, report: UpdateSink) -> Result<ToolResult, CallError> {
         let reports = report.clone();
-        let mut options = CallOptions::default().progress(move |progress| reports(CallUpdate::Progress(progress)));
+        let mut options = RequestOptions::default().progress(move |progress| reports(CallUpdate::Progress(progress)));
         options.timeout = self.timeout;
         // In the handshake era a call becomes a task only on request. Later servers decide by themselves.
         let is_plain = self.as_task == TaskMode::IfServerWants;

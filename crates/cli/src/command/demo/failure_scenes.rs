@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::Notify;
-use wharf_client::{CallError, CallOptions, ProcessExit, connect};
+use wharf_client::{CallError, ProcessExit, RequestOptions, connect};
 use wharf_spec::{ServerSpec, StdioSpec};
 
 use super::demo_servers::DemoServers;
@@ -24,7 +24,7 @@ pub async fn cancel(cast: &DemoServers<'_>) -> SceneResult {
     let sent_before = cast.cancellations.sent();
     let begun = Arc::new(Notify::new());
     let signal = begun.clone();
-    let options = CallOptions::default().progress(move |_| signal.notify_one());
+    let options = RequestOptions::default().progress(move |_| signal.notify_one());
     let arguments = raw(r#"{"seconds":60,"steps":1000}"#)?;
     tokio::select! {
         _ = cast.east().call_tool("slow", &arguments, options) => return Err("the call should have taken a minute".to_owned()),
@@ -40,7 +40,7 @@ pub async fn cancel(cast: &DemoServers<'_>) -> SceneResult {
 
 pub async fn crash(cast: &DemoServers<'_>) -> SceneResult {
     let arguments = raw(r#"{"exit_code":3}"#)?;
-    let failed = match cast.east().call_tool("crash", &arguments, CallOptions::default()).await {
+    let failed = match cast.east().call_tool("crash", &arguments, RequestOptions::default()).await {
         Ok(_) => return Err("crash should not return a result".to_owned()),
         Err(failed) => failed,
     };

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use wharf_client::{BoxedFuture, CallOptions, ClientServices, Connection, Elicitor, Event, Started, TaskOptions};
+use wharf_client::{BoxedFuture, ClientServices, Connection, Elicitor, Event, RequestOptions, Started, TaskOptions};
 use wharf_spec::UntrustedText;
 use wharf_wire::{Elicitation, ElicitationResponse, Interest, Task, UrlRequest};
 
@@ -90,7 +90,7 @@ async fn raise_tide(server: &Connection) -> Result<String, String> {
     let event = tokio::time::timeout(EVENT_TIMEOUT, subscription.next()).await;
     let event = event.map_err(|_| "no change notification arrived")?.map_err(error_text)?;
     ensure(matches!(&event, Event::Resource(uri) if uri == TIDE_URI), "the tide should have changed")?;
-    let read = server.read_resource(TIDE_URI, CallOptions::default()).await.map_err(error_text)?;
+    let read = server.read_resource(TIDE_URI, RequestOptions::default()).await.map_err(error_text)?;
     let read = UntrustedText::new(read.contents.iter().map(resource_text).collect::<String>()).to_string();
     ensure(read == raised, "reading should return the new value")?;
     Ok(format!("{}: raise_tide  →  {TIDE_URI} changed  →  {read}", server.facts().name))

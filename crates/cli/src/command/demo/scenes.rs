@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
-use wharf_client::{CallOptions, Connection, StepOutcome};
+use wharf_client::{Connection, RequestOptions, StepOutcome};
 use wharf_spec::UntrustedText;
 use wharf_wire::{RawJson, ToolResult};
 
@@ -67,7 +67,7 @@ pub async fn call(cast: &DemoServers<'_>) -> SceneResult {
 pub async fn progress(cast: &DemoServers<'_>) -> SceneResult {
     let reports = Arc::new(Mutex::new(Vec::new()));
     let (kept, console) = (reports.clone(), cast.session.console.clone());
-    let options = CallOptions::default().progress(move |progress| {
+    let options = RequestOptions::default().progress(move |progress| {
         console.show_status(&format!("north · slow  {}", progress_text(&progress)));
         let percent = progress.progress / progress.total.unwrap_or(1.0) * 100.0;
         kept.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{percent:.0}%"));
@@ -87,7 +87,7 @@ pub async fn parallel(cast: &DemoServers<'_>) -> SceneResult {
     for _ in 0..PARALLEL_CALLS {
         let server = cast.north().clone();
         let arguments = raw(&format!(r#"{{"seconds":{},"steps":1}}"#, CALL_DURATION.as_secs_f64()))?;
-        calls.spawn(async move { server.call_tool("slow", &arguments, CallOptions::default()).await });
+        calls.spawn(async move { server.call_tool("slow", &arguments, RequestOptions::default()).await });
     }
     while let Some(joined) = calls.join_next().await {
         joined.map_err(|error| error.to_string())?.map_err(error_text)?;
@@ -115,11 +115,11 @@ pub async fn environment(cast: &DemoServers<'_>) -> SceneResult {
 }
 
 pub async fn read(cast: &DemoServers<'_>) -> SceneResult {
-    let read = cast.east().read_resource("demo://greeting", CallOptions::default()).await.map_err(error_text)?;
+    let read = cast.east().read_resource("demo://greeting", RequestOptions::default()).await.map_err(error_text)?;
     let text = read.contents.iter().map(resource_text).collect::<Vec<_>>().join(" ");
     ensure(text.contains("Ahoy"), "the greeting should contain `Ahoy`")?;
     let name = [("name".to_owned(), "Ada".to_owned())];
-    let prompt = cast.west().get_prompt("welcome", &name, CallOptions::default()).await.map_err(error_text)?;
+    let prompt = cast.west().get_prompt("welcome", &name, RequestOptions::default()).await.map_err(error_text)?;
     let said = prompt.messages.first().map(|message| content_text(std::slice::from_ref(&message.content)));
     let said = said.ok_or("the prompt should have a message")?;
     Ok(vec![
@@ -134,7 +134,7 @@ pub async fn read(cast: &DemoServers<'_>) -> SceneResult {
 ///
 /// Returns the text of the error if the arguments are not JSON or the call fails.
 pub async fn call_tool(server: &Connection, tool: &str, arguments: &str) -> Result<ToolResult, String> {
-    server.call_tool(tool, &raw(arguments)?, CallOptions::default()).await.map_err(error_text)
+    server.call_tool(tool, &raw(arguments)?, RequestOptions::default()).await.map_err(error_text)
 }
 
 pub fn raw(json: &str) -> Result<RawJson, String> {

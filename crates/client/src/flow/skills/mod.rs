@@ -22,7 +22,7 @@ use crate::connection::Connection;
 use crate::engine::RawResult;
 use crate::error::CallError;
 use crate::flow::{ListKind, Listing, list_all};
-use crate::options::CallOptions;
+use crate::options::RequestOptions;
 
 /// Maximum files of one skill (SEP-2640, limits).
 const MAX_FILES: usize = 512;
@@ -89,7 +89,7 @@ impl Connection {
         self.check_capability("skills/list")?;
         let params = RawJson::from_value(&serde_json::json!({ "uri": uri }));
         let params = params.map_err(|error| CallError::Invalid(error.to_string()))?;
-        let answer = self.request("skills/get", Some(&params), CallOptions::default()).await?;
+        let answer = self.request("skills/get", Some(&params), RequestOptions::default()).await?;
         let skill = self.decode_entry(answer)?;
         if skill.uri != uri {
             return Err(CallError::Protocol("result describes a different skill".to_owned()));
@@ -155,7 +155,7 @@ impl Connection {
             || MAX_SKILL_BYTES - skill.read.load(Ordering::Relaxed).min(MAX_SKILL_BYTES),
             |file| file.size,
         );
-        let answer = self.read_resource(uri, CallOptions::default()).await?;
+        let answer = self.read_resource(uri, RequestOptions::default()).await?;
         let found = content::verify_single_content(uri, answer, promise, room)?;
         if promise.is_none() {
             let read = skill.read.fetch_add(found.bytes.len() as u64, Ordering::Relaxed);

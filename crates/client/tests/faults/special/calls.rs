@@ -6,7 +6,7 @@ pub async fn dropped_call(cell: &Cell) -> Problems {
     let cell = with_fault(cell, "ok");
     let connection = opened!(&cell);
     let arguments = json(r#"{"ms":60000}"#);
-    let call = connection.call_tool("slow", &arguments, CallOptions::default());
+    let call = connection.call_tool("slow", &arguments, RequestOptions::default());
     // The call is under way once the server has heard of it.
     let heard = async {
         while cell.ledger().lines.iter().all(|line| !line.starts_with("call slow")) {
@@ -32,7 +32,7 @@ pub async fn endless_progress(cell: &Cell) -> Problems {
     let connection = opened!(&with_fault(cell, "S13"));
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&seen);
-    let mut options = CallOptions::default()
+    let mut options = RequestOptions::default()
         .timeout(Duration::from_millis(300))
         .progress(move |progress| sink.lock().unwrap().push(progress.progress));
     options.timeout_max = Some(Duration::from_millis(1200));
@@ -53,7 +53,7 @@ pub async fn progress_order(cell: &Cell) -> Problems {
     for _ in 0..20 {
         seen.lock().unwrap().clear();
         let sink = Arc::clone(&seen);
-        let options = CallOptions::default().progress(move |progress| sink.lock().unwrap().push(progress.progress));
+        let options = RequestOptions::default().progress(move |progress| sink.lock().unwrap().push(progress.progress));
         let outcome = connection.call_tool("progress", &json(r#"{"steps":20,"every_ms":0}"#), options).await;
         // Nothing more may come once the result is here.
         let order = seen.lock().unwrap().clone();
@@ -71,7 +71,7 @@ pub async fn disorder(cell: &Cell) -> Problems {
         let connection = connection.clone();
         tokio::spawn(async move {
             let outcome = connection
-                .call_tool("echo", &json(format!(r#"{{"text":"answer {number}"}}"#)), CallOptions::default())
+                .call_tool("echo", &json(format!(r#"{{"text":"answer {number}"}}"#)), RequestOptions::default())
                 .await;
             outcome.is_ok_and(|result| result.raw.as_str().contains(&format!("\"answer {number}\"")))
         })
@@ -90,10 +90,10 @@ pub async fn gating(cell: &Cell) -> Problems {
     let connection = opened!(&cell);
     let mut problems = Vec::new();
     for method in ["completion/complete", "logging/setLevel", "ping", "initialize", "notifications/x"] {
-        let outcome = connection.request(method, None, CallOptions::default()).await;
+        let outcome = connection.request(method, None, RequestOptions::default()).await;
         demand(&mut problems, matches!(outcome, Err(CallError::Unsupported(_))), || format!("{method} was sent"));
     }
-    let bad = connection.request("tools/list\"", None, CallOptions::default()).await;
+    let bad = connection.request("tools/list\"", None, RequestOptions::default()).await;
     demand(&mut problems, matches!(bad, Err(CallError::Invalid(_))), || "a method with a quote was sent".to_owned());
     connection.close().await;
     problems
@@ -122,7 +122,7 @@ pub async fn meta(cell: &Cell) -> Problems {
             Ok(connection) => connection,
             Err(error) => return vec![explain(&error)],
         };
-        let mut options = CallOptions::default().progress(|_| ());
+        let mut options = RequestOptions::default().progress(|_| ());
         options.meta = Some(json(r#"{ "traceparent" : "00-1" }"#));
         let outcome = connection.call_tool("echo", &json(r#"{"text":"x"}"#), options.clone()).await;
         demand(&mut problems, outcome.is_ok(), || call_word(&outcome).to_owned());
@@ -134,7 +134,7 @@ pub async fn meta(cell: &Cell) -> Problems {
         demand(&mut problems, fine, || format!("{era}: {sent}"));
         // A caller may also bring it in the raw parameters, but not what the connection itself puts there.
         let raw = json(r#"{"_meta":{"traceparent":"00-2"},"uri":"x"}"#);
-        let _ = connection.request("resources/read", Some(&raw), CallOptions::default()).await;
+        let _ = connection.request("resources/read", Some(&raw), RequestOptions::default()).await;
         let sent: serde_json::Value = serde_json::from_str(tap.0.lock().unwrap().last().unwrap()).unwrap();
         demand(&mut problems, sent["params"]["_meta"]["traceparent"] == "00-2" && sent["params"]["uri"] == "x", || {
             sent.to_string()

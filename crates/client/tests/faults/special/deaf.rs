@@ -19,7 +19,7 @@ pub async fn deaf_large(cell: &Cell) -> Problems {
     let connection = opened!(&cell);
     let began = Instant::now();
     let outcome =
-        connection.call_tool("echo", &large(), CallOptions::default().timeout(Duration::from_millis(300))).await;
+        connection.call_tool("echo", &large(), RequestOptions::default().timeout(Duration::from_millis(300))).await;
     println!("measured: a timeout of 300 ms against a server that does not read: {} ms", began.elapsed().as_millis());
     connection.close().await;
     if call_word(&outcome) == "timeout" { Vec::new() } else { vec![call_word(&outcome).to_owned()] }
@@ -27,7 +27,7 @@ pub async fn deaf_large(cell: &Cell) -> Problems {
 
 pub async fn deaf_stall(cell: &Cell) -> Problems {
     let connection = opened!(&deaf(cell));
-    let outcome = connection.call_tool("echo", &large(), CallOptions::default()).await;
+    let outcome = connection.call_tool("echo", &large(), RequestOptions::default()).await;
     let cause = outcome.as_ref().err().and_then(CallError::disconnect_report).map(|gone| gone.cause.clone());
     connection.close().await;
     match cause {
@@ -44,7 +44,7 @@ pub async fn deaf_queue(cell: &Cell) -> Problems {
     let arguments = large();
     let calls = (0..8).map(|_| {
         let (connection, arguments) = (connection.clone(), arguments.clone());
-        tokio::spawn(async move { connection.call_tool("echo", &arguments, CallOptions::default()).await })
+        tokio::spawn(async move { connection.call_tool("echo", &arguments, RequestOptions::default()).await })
     });
     let calls: Vec<_> = calls.collect();
     let mut words = Vec::new();

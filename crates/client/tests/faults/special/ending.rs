@@ -20,7 +20,7 @@ pub async fn many_crashes(cell: &Cell) -> Problems {
     let mut problems = Vec::new();
     for _ in 0..100 {
         let connection = opened!(&cell);
-        let outcome = connection.call_tool("echo", &json(r#"{"text":"x"}"#), CallOptions::default()).await;
+        let outcome = connection.call_tool("echo", &json(r#"{"text":"x"}"#), RequestOptions::default()).await;
         demand(&mut problems, call_word(&outcome) == "unknown", || call_word(&outcome).to_owned());
         connection.close().await;
         let zombies = oracle::zombies_of(std::process::id().cast_signed());

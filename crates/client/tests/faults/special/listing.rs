@@ -24,7 +24,7 @@ pub async fn bad_tool(cell: &Cell) -> Problems {
 pub async fn fidelity(cell: &Cell) -> Problems {
     let connection = opened!(cell);
     let listing = connection.list_tools().await;
-    let outcome = connection.call_tool("odd", &RawJson::empty_object(), CallOptions::default()).await;
+    let outcome = connection.call_tool("odd", &RawJson::empty_object(), RequestOptions::default()).await;
     connection.close().await;
     let mut problems = Vec::new();
     let schema = listing

@@ -35,7 +35,7 @@ async fn opened(cell: &Cell, server: impl LocalServer) -> Connection {
 }
 
 async fn call(connection: &Connection, tool: &str) -> Outcome {
-    connection.call_tool(tool, &json(r#"{"text":"x"}"#), CallOptions::default()).await
+    connection.call_tool(tool, &json(r#"{"text":"x"}"#), RequestOptions::default()).await
 }
 
 fn demand_answer(problems: &mut Problems, who: &str, outcome: &Outcome) {
@@ -53,7 +53,7 @@ async fn demand_service(problems: &mut Problems, connection: &Connection, cell: 
 
 /// Messages are taken in order, and this one is answered at once: whatever was sent before has been heard.
 async fn demand_heard(problems: &mut Problems, connection: &Connection) {
-    let outcome = connection.request("tools/list", None, CallOptions::default()).await;
+    let outcome = connection.request("tools/list", None, RequestOptions::default()).await;
     demand(problems, outcome.is_ok(), || format!("{outcome:?}"));
 }
 
@@ -188,7 +188,7 @@ pub async fn calls_itself(cell: &Cell) -> Problems {
         async move {
             count.fetch_add(1, Ordering::SeqCst);
             let connection = inside.get().ok_or("not connected yet")?.clone();
-            match connection.call_tool("fault", &RawJson::empty_object(), CallOptions::default()).await {
+            match connection.call_tool("fault", &RawJson::empty_object(), RequestOptions::default()).await {
                 Ok(result) => Ok(ToolReply::raw(result.raw)),
                 Err(error) => Err(format!("{error}")),
             }
@@ -234,14 +234,14 @@ pub async fn crowd(cell: &Cell) -> Problems {
     let calls: Vec<_> = (0..CALLS)
         .map(|_| {
             let connection = connection.clone();
-            let options = CallOptions::default().timeout(Duration::from_secs(30));
+            let options = RequestOptions::default().timeout(Duration::from_secs(30));
             tokio::spawn(async move { connection.call_tool("fault", &RawJson::empty_object(), options).await })
         })
         .collect();
     let full = oracle::poll_until(Duration::from_secs(5), || begun.load(Ordering::SeqCst) == 64);
     demand(&mut problems, full, || format!("{} at work", begun.load(Ordering::SeqCst)));
     // One more waits its turn, within its own time, and never begins.
-    let options = CallOptions::default().timeout(Duration::from_millis(200));
+    let options = RequestOptions::default().timeout(Duration::from_millis(200));
     let impatient: Outcome = connection.call_tool("fault", &RawJson::empty_object(), options).await;
     demand(&mut problems, matches!(impatient, Err(CallError::TimedOut { .. })), || call_word(&impatient).to_owned());
     demand_heard(&mut problems, &connection).await;

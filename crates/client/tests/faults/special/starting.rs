@@ -113,9 +113,9 @@ pub async fn environment(cell: &Cell) -> Problems {
     // A second server, so that there are descriptors which could leak into the first.
     let neighbour = opened!(&with_fault(cell, "ok"));
     let third = opened!(cell);
-    let environ = third.call_tool("environ", &RawJson::empty_object(), CallOptions::default()).await;
-    let canaried = connection.call_tool("environ", &RawJson::empty_object(), CallOptions::default()).await;
-    let fds = third.call_tool("fds", &RawJson::empty_object(), CallOptions::default()).await;
+    let environ = third.call_tool("environ", &RawJson::empty_object(), RequestOptions::default()).await;
+    let canaried = connection.call_tool("environ", &RawJson::empty_object(), RequestOptions::default()).await;
+    let fds = third.call_tool("fds", &RawJson::empty_object(), RequestOptions::default()).await;
     for connection in [connection, neighbour, third] {
         connection.close().await;
     }

@@ -63,7 +63,7 @@ async fn run_turns(host: &Host, connection: &Connection, arguments: &RawJson) ->
     }
     for _ in 0..CALLS_PER_TURN {
         let begun = Instant::now();
-        let options = wharf_client::CallOptions::default();
+        let options = wharf_client::RequestOptions::default();
         black_box(connection.call_tool_raw("echo", arguments, options).await.unwrap());
         direct.push(nanoseconds(begun.elapsed()));
     }

@@ -1,7 +1,7 @@
 //! What every server can do: say what it is, list what it has, answer, and refuse.
 
 use serde_json::json;
-use wharf_client::{CallOptions, ClientServices};
+use wharf_client::{ClientServices, RequestOptions};
 use wharf_wire::Content;
 
 use crate::many_at_once;
@@ -15,7 +15,7 @@ async fn what_a_server_offers_is_listed_read_and_called() {
         tools(quay).await;
         resources(quay).await;
         prompts(quay).await;
-        quay.connection.ping(CallOptions::default()).await.unwrap();
+        quay.connection.ping(RequestOptions::default()).await.unwrap();
     })
     .await;
 }
@@ -33,9 +33,9 @@ async fn tools(quay: &Visit) {
 async fn resources(quay: &Visit) {
     let resources = quay.connection.list_resources().await.unwrap().items;
     assert!(resources.iter().any(|resource| resource.uri == "note://hello"), "{}", quay.side);
-    let read = quay.connection.read_resource("note://hello", CallOptions::default()).await.unwrap();
+    let read = quay.connection.read_resource("note://hello", RequestOptions::default()).await.unwrap();
     assert_eq!(read.contents[0].text.as_deref(), Some("Hello from the quay."), "{}", quay.side);
-    let nowhere = quay.connection.read_resource("nowhere://at/all", CallOptions::default()).await.unwrap_err();
+    let nowhere = quay.connection.read_resource("nowhere://at/all", RequestOptions::default()).await.unwrap_err();
     assert!(nowhere.is_refusal(), "{}: {nowhere}", quay.side);
 }
 
@@ -43,7 +43,7 @@ async fn prompts(quay: &Visit) {
     let prompts = quay.connection.list_prompts().await.unwrap().items;
     assert!(prompts.iter().any(|prompt| prompt.name == "greet"), "{}", quay.side);
     let arguments = [("name".to_owned(), "Ada".to_owned())];
-    let greeting = quay.connection.get_prompt("greet", &arguments, CallOptions::default()).await.unwrap();
+    let greeting = quay.connection.get_prompt("greet", &arguments, RequestOptions::default()).await.unwrap();
     let Content::Text { text, .. } = &greeting.messages[0].content else { panic!("{}: {greeting:?}", quay.side) };
     assert_eq!(text, "Please greet Ada.", "{}", quay.side);
 }
@@ -52,7 +52,7 @@ async fn prompts(quay: &Visit) {
 async fn a_call_that_cannot_be_made_says_so_and_harms_nobody() {
     each(&over_http(), ClientServices::default(), async |quay| {
         for (tool, arguments) in [("no-such-tool", json!({})), ("add", json!({"a": "two"}))] {
-            let outcome = quay.connection.call_tool(tool, &raw(&arguments), CallOptions::default()).await;
+            let outcome = quay.connection.call_tool(tool, &raw(&arguments), RequestOptions::default()).await;
             match &outcome {
                 Ok(result) => assert!(result.is_error, "{}: {tool}: {outcome:?}", quay.side),
                 Err(error) => assert!(error.is_refusal(), "{}: {tool}: {error}", quay.side),

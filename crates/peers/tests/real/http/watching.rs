@@ -2,7 +2,7 @@
 //! server's own stream.
 
 use serde_json::json;
-use wharf_client::{CallOptions, ClientServices, Event};
+use wharf_client::{ClientServices, Event, RequestOptions};
 use wharf_wire::Interest;
 
 use crate::quay::{STATELESS, Sdk, Visit, Way, each, over_http};
@@ -49,7 +49,7 @@ async fn unwatched(quay: &Visit) {
 }
 
 async fn counter(quay: &Visit) -> u64 {
-    let read = quay.connection.read_resource(COUNTER, CallOptions::default()).await.unwrap();
+    let read = quay.connection.read_resource(COUNTER, RequestOptions::default()).await.unwrap();
     read.contents[0].text.as_ref().unwrap().parse().unwrap()
 }
 

@@ -9,7 +9,7 @@ use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use wharf_client::{CallError, CallOptions, ConnectOptions, Connection, Transport, connect_http};
+use wharf_client::{CallError, ConnectOptions, Connection, RequestOptions, Transport, connect_http};
 use wharf_spec::HttpSpec;
 use wharf_testkit::oracle::{MARKER, marked_processes, poll_until};
 
@@ -87,7 +87,7 @@ impl Web {
     /// Leaves it, and ends it; nothing of it may be left.
     pub async fn close(mut self, peer: &Peer, connection: Connection) {
         connection.close().await;
-        let error = connection.ping(CallOptions::default()).await.unwrap_err();
+        let error = connection.ping(RequestOptions::default()).await.unwrap_err();
         assert!(matches!(error, CallError::ServerGone(_)), "{}: {error}", self.side);
         self.input = None;
         if self.side.sdk == Sdk::Everything {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use wharf_client::{CallOptions, ClientServices, Direction};
+use wharf_client::{ClientServices, Direction, RequestOptions};
 use wharf_wire::LogLevel;
 
 use crate::crew::Log;
@@ -15,7 +15,7 @@ async fn progress_comes_in_order_and_ahead_of_the_result() {
     each(&over_http(), ClientServices::default(), async |quay| {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&seen);
-        let options = CallOptions::default()
+        let options = RequestOptions::default()
             .progress(move |step| sink.lock().unwrap().push((step.progress, step.total, step.message)));
         let arguments = raw(&json!({"steps": 4, "wait_ms": 5}));
         let result = quay.connection.call_tool("slow", &arguments, options).await.unwrap();
@@ -34,7 +34,7 @@ async fn what_a_server_logs_arrives_from_the_wanted_level_on() {
         quay.call("log", json!({"level": "error", "message": "fog ⚓"})).await;
         // Beside the answer there is a stream of the server's own, and neither waits for the other.
         quay.wire.until(|wire| wire.all(Direction::Received, "notifications/message").iter().any(is_fog)).await;
-        quay.connection.ping(CallOptions::default()).await.unwrap();
+        quay.connection.ping(RequestOptions::default()).await.unwrap();
         let fog = (LogLevel::Error, Some("quay".to_owned()), json!({"message": "fog ⚓"}));
         assert_eq!(log.entries(), [fog], "{}", quay.side);
     })
@@ -48,7 +48,7 @@ fn is_fog(params: &Value) -> bool {
 #[tokio::test]
 async fn a_call_that_is_given_up_is_stopped_on_the_server() {
     each(&over_http(), ClientServices::default(), async |quay| {
-        let options = CallOptions::default().progress(|_| {});
+        let options = RequestOptions::default().progress(|_| {});
         let arguments = raw(&json!({"steps": 3000}));
         tokio::select! {
             result = quay.connection.call_tool("slow", &arguments, options) => panic!("{}: {result:?}", quay.side),

@@ -89,7 +89,7 @@ pub async fn lost_cursor(cell: &Cell) -> Problems {
     } else {
         let refused = matches!(&listing, Err(CallError::Refused(error)) if error.code == -32602);
         demand(&mut problems, refused && lost == 2, || format!("{listing:?}, {lost} lost"));
-        let read = connection.read_resource("fault://greeting", CallOptions::default()).await;
+        let read = connection.read_resource("fault://greeting", RequestOptions::default()).await;
         demand(&mut problems, read.is_ok(), || format!("{read:?}"));
     }
     connection.close().await;

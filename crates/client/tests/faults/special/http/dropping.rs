@@ -11,7 +11,7 @@ pub async fn dropped(cell: &Cell) -> Problems {
     works(&mut problems, &connection).await;
     let arguments = json(r#"{"ms":600000}"#);
     for turns in (0..10).map(|power| 1 << power) {
-        let call = connection.call_tool("slow", &arguments, CallOptions::default().timeout(Duration::from_secs(60)));
+        let call = connection.call_tool("slow", &arguments, RequestOptions::default().timeout(Duration::from_secs(60)));
         tokio::select! {
             biased;
             outcome = call => problems.push(format!("the call ended by itself: {}", call_word(&outcome))),
@@ -20,7 +20,7 @@ pub async fn dropped(cell: &Cell) -> Problems {
     }
     // One that has certainly arrived.
     let before = begun(&cell, "slow").len();
-    let call = connection.call_tool("slow", &arguments, CallOptions::default().timeout(Duration::from_secs(60)));
+    let call = connection.call_tool("slow", &arguments, RequestOptions::default().timeout(Duration::from_secs(60)));
     tokio::select! {
         biased;
         outcome = call => problems.push(format!("the call ended by itself: {}", call_word(&outcome))),

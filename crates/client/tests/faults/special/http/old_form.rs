@@ -11,7 +11,7 @@ pub async fn many_in_flight(cell: &Cell) -> Problems {
     let connection = opened_at!(server, &cell);
     let slow = |ms: u32| {
         let connection = connection.clone();
-        let options = CallOptions::default().timeout(Duration::from_secs(60));
+        let options = RequestOptions::default().timeout(Duration::from_secs(60));
         tokio::spawn(async move { connection.call_tool("slow", &json(format!(r#"{{"ms":{ms}}}"#)), options).await })
     };
     // The first one ends the stream, when the others are under way.

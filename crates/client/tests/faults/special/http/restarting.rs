@@ -33,7 +33,7 @@ pub async fn restarted(cell: &Cell) -> Problems {
     let server = Fixture::start(&cell);
     let door = Door::open(Some(place), address(&server.spec())).await;
     // Where there was a session, reading finds out that it is forgotten: a call could not be made again.
-    let read = connection.read_resource("fault://greeting", CallOptions::default()).await;
+    let read = connection.read_resource("fault://greeting", RequestOptions::default()).await;
     demand(&mut problems, read.is_ok(), || format!("the first reading: {read:?}"));
     for number in 0..CALLS {
         let outcome = note(&connection, &format!("r-{number}")).await;
@@ -47,12 +47,12 @@ pub async fn restarted(cell: &Cell) -> Problems {
 }
 
 async fn note(connection: &Connection, nonce: &str) -> Result<wharf_wire::ToolResult, CallError> {
-    connection.call_tool("note", &json(format!(r#"{{"nonce":"{nonce}"}}"#)), CallOptions::default()).await
+    connection.call_tool("note", &json(format!(r#"{{"nonce":"{nonce}"}}"#)), RequestOptions::default()).await
 }
 
 fn slow(connection: &Connection) -> tokio::task::JoinHandle<Result<wharf_wire::ToolResult, CallError>> {
     let connection = connection.clone();
-    let options = CallOptions::default().timeout(Duration::from_secs(60));
+    let options = RequestOptions::default().timeout(Duration::from_secs(60));
     tokio::spawn(async move { connection.call_tool("slow", &json(r#"{"ms":600000}"#), options).await })
 }
 

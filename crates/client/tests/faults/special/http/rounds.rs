@@ -36,7 +36,7 @@ pub async fn endless(cell: &Cell) -> Problems {
     let server = Fixture::start(cell);
     let connection = opened_at!(server, cell);
     let outcome = call_tool(&connection, "note").await;
-    let read = connection.read_resource("fault://greeting", CallOptions::default()).await;
+    let read = connection.read_resource("fault://greeting", RequestOptions::default()).await;
     connection.close().await;
     let mut problems = Vec::new();
     demand(&mut problems, call_word(&outcome) == "rounds", || call_word(&outcome).to_owned());
@@ -55,7 +55,7 @@ pub async fn parallel(cell: &Cell) -> Problems {
         let connection = connection.clone();
         tokio::spawn(async move {
             let arguments = json(format!(r#"{{"nonce":"p-{number}"}}"#));
-            connection.call_tool("note", &arguments, CallOptions::default()).await
+            connection.call_tool("note", &arguments, RequestOptions::default()).await
         })
     });
     let mut problems = Vec::new();

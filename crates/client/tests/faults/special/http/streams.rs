@@ -37,7 +37,7 @@ pub async fn odd_progress(cell: &Cell) -> Problems {
     let connection = opened_at!(server, cell);
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&seen);
-    let options = CallOptions::default().progress(move |progress| sink.lock().unwrap().push(progress.progress));
+    let options = RequestOptions::default().progress(move |progress| sink.lock().unwrap().push(progress.progress));
     let outcome = connection.call_tool("note", &json(r#"{"nonce":"n-1"}"#), options).await;
     let mut problems = Vec::new();
     demand(&mut problems, call_word(&outcome) == "result", || call_word(&outcome).to_owned());
