@@ -36,6 +36,8 @@ pub use client::{ClientOrigin, OAuthClient, TokenEndpointAuth};
 pub use discovery::{AuthServerMetadata, DiscoveryResult, EndpointSource};
 pub use error::{LoginError, TokenError};
 pub use login::{LoginOutcome, LogoutOutcome};
+// Documented in `wharf-spec`; here for crates that do not depend on it.
+#[doc(hidden)]
 pub use settings::{AssertionSource, AuthSettings, DpopMode, TokenGrant};
 pub use token::TokenSet;
 pub use vault::{

@@ -44,9 +44,10 @@ use crate::tool::ServerTool;
 /// use std::time::Duration;
 ///
 /// use wharf::catalog::NameStyle;
+/// use wharf::guard::GuardProgram;
 /// use wharf::policy::{Rule, RuleAction, RuleAuthority, RuleOrigin, SourcedRule};
 /// use wharf::spec::{Environment, ServerEntry, ServerName, ServerSpec, StdioSpec};
-/// use wharf::{Ask, Asker, ClosureServer, GuardProgram, Host, Limits, PromptPolicy, ServerState};
+/// use wharf::{Ask, Asker, ClosureServer, Host, Limits, PromptPolicy, ServerState};
 ///
 /// /// Declines every question: a dropped reply is a refusal.
 /// struct Decline;

@@ -49,7 +49,7 @@ const ACCOUNT_FINISH_TIMEOUT: Duration = Duration::from_secs(15);
 /// does not support itself: the embedder makes it on the server's [`Connection`] and reports its end.
 ///
 /// ```
-/// use wharf::{CallOptions, Host};
+/// use wharf::{CallOptions, Host, RequestOptions};
 /// # use serde_json::json;
 /// # use wharf::policy::{Rule, RuleAction, RuleAuthority, RuleOrigin, SourcedRule};
 /// # use wharf::spec::ServerName;
@@ -81,7 +81,7 @@ const ACCOUNT_FINISH_TIMEOUT: Duration = Duration::from_secs(15);
 /// assert!(listed.result.as_str().contains("greet"));
 ///
 /// let permit = host.permit(&greet, &arguments, CallOptions::default()).await?;
-/// let outcome = permit.connection().call_tool("greet", &arguments, Default::default()).await;
+/// let outcome = permit.connection().call_tool("greet", &arguments, RequestOptions::default()).await;
 /// permit.finish(outcome.as_ref());
 /// assert_eq!(host.stats_of("greeter")?[0].calls, 2);
 /// # host.close().await;
@@ -92,7 +92,7 @@ const ACCOUNT_FINISH_TIMEOUT: Duration = Duration::from_secs(15);
 /// # Servers
 ///
 /// ```
-/// use wharf::{Event, EventDelivery, Host, HostError, ServerState};
+/// use wharf::{Event, EventDelivery, Host, HostError, RequestOptions, ServerState};
 /// # use serde_json::json;
 /// # use wharf::policy::{Rule, RuleAction, RuleAuthority, RuleOrigin, SourcedRule};
 /// # use wharf::spec::ServerName;
@@ -118,7 +118,7 @@ const ACCOUNT_FINISH_TIMEOUT: Duration = Duration::from_secs(15);
 /// assert!(host.connection("greeter").is_err());
 /// host.connect("greeter").await?;
 /// host.reconnect("greeter").await?;
-/// host.connection("greeter")?.ping(Default::default()).await?;
+/// host.connection("greeter")?.ping(RequestOptions::default()).await?;
 ///
 /// host.disable("greeter").await?;
 /// assert_eq!(host.status()[0].state, ServerState::Disabled);

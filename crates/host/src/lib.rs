@@ -131,9 +131,9 @@ pub use wharf_client::guard;
 /// Other types of the host's public interface.
 pub use wharf_client::{
     AuthRecovery, Authorizer, BudgetExceeded, BudgetScope, ByteBudget, CallError, ClientServices, ClosureServer,
-    ConnectCause, ConnectError, ConnectOptions, Connection, Direction, GuardProgram, InputHandling, Limits,
-    LocalServer, NotAuthorized, ProcessLog, ProcessNote, RawResult, ResultKind, SamplingError, Tap, TappedMessage,
-    ToolCall, ToolReply, return_large_memory,
+    ConnectCause, ConnectError, ConnectOptions, Connection, Direction, InputHandling, Limits, LocalServer,
+    NotAuthorized, ProcessLog, ProcessNote, RawResult, RequestOptions, ResultKind, SamplingError, Tap, TappedMessage,
+    ToolCall, ToolReply,
 };
 /// Finds instructions to the model and hidden text in what servers define.
 pub use wharf_inspect as inspect;

@@ -36,4 +36,6 @@ pub use pin::{PinLimitReached, PinSet, PinState};
 pub use policy::Policy;
 pub use problem::{RuleProblem, RuleProblemKind};
 pub use rule::{Rule, RuleAction, RuleAuthority, RuleOrigin, RuleWriteError, SourcedRule};
+// Documented in `wharf-spec`; here for crates that do not depend on it.
+#[doc(hidden)]
 pub use wharf_spec::Fingerprint;

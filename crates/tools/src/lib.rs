@@ -33,5 +33,6 @@ pub use outcome::{OutcomeReport, ToolOutcome};
 pub use registry::Registry;
 pub use snapshot::{RegistrySnapshot, WithheldReason, WithheldTool};
 pub use tool::{BoxFuture, CallProgress, CallerConsent, ProgressSink, Tool, ToolCaller, ToolInvocation};
-pub use wharf_spec::Fingerprint;
-pub use wharf_spec::closest_name;
+// Documented in `wharf-spec`; here for crates that do not depend on it.
+#[doc(hidden)]
+pub use wharf_spec::{Fingerprint, closest_name};

@@ -60,4 +60,7 @@ pub use skill::{Sha256, Skill, SkillFile, SkillFiles};
 pub use subscription::{Acknowledged, Interest, subscription_id};
 pub use task::{Task, TaskStatus};
 pub use tool::{TaskSupport, ToolAnnotations, ToolDefinition, ToolResult};
-pub use wharf_json::{InvalidJson, JsonDecodeError, JsonLimitExceeded, JsonLimits, RawJson, object_members};
+pub use wharf_json::{InvalidJson, JsonDecodeError, JsonLimitExceeded, JsonLimits, object_members};
+// Documented in `wharf-json` and, for embedders, in `wharf`.
+#[doc(hidden)]
+pub use wharf_json::RawJson;

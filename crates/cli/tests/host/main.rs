@@ -7,9 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use wharf::catalog::ListFreshness;
+use wharf::guard::GuardProgram;
 use wharf::spec::{Environment, ServerEntry, ServerName, ServerSpec, StdioSpec, ToolId};
 use wharf::tools::AllowAllGate;
-use wharf::{CallOptions, GuardProgram, Host, HostBuilder, RawJson, ServerState};
+use wharf::{CallOptions, Host, HostBuilder, RawJson, ServerState};
 
 const WHARF: &str = env!("CARGO_BIN_EXE_wharf");
 

@@ -26,7 +26,7 @@ type Failures = Arc<Mutex<BTreeMap<String, u64>>>;
 /// `FORM KIND COUNT SECONDS MARK FOLDER [URL…]`: prints one line of JSON with what was measured.
 pub fn run(arguments: &[String]) {
     // As the program `wharf` does.
-    wharf::return_large_memory();
+    wharf::guard::return_large_memory();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(measure(arguments));
 }
