@@ -113,6 +113,7 @@ pub enum Event {
 
 /// An event and its time.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Told {
     /// Time of the event.
     pub at: SystemTime,

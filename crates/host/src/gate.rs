@@ -25,6 +25,7 @@ pub type RuleSink = Arc<dyn Fn(&Rule) + Send + Sync>;
 
 /// Behaviour for calls that the rules require a prompt for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PromptPolicy {
     /// Prompt the person. Without an asker the call is refused.
     #[default]

@@ -21,6 +21,7 @@ const CACHE_BOUNDS: JsonLimits = JsonLimits { depth: 128, nodes: 4_000_000 };
 
 /// Errors of writing or reading a cached catalog.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CatalogCacheError {
     /// The document has more than 8 MiB.
     #[error("the cached catalog has {0} bytes (maximum {MAX_CACHE_BYTES})")]

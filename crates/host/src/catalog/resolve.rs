@@ -15,6 +15,7 @@ const SEPARATORS: [&str; 5] = ["::", "__", ".", "/", ":"];
 
 /// Error of resolving a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ToolResolveError {
     /// No tool matches.
     Unknown {

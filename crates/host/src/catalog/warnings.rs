@@ -32,6 +32,7 @@ pub enum ToolWarning {
 
 /// Reason for replacing a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SchemaError {
     /// The definition has no schema.
     Missing,
