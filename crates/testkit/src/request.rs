@@ -126,37 +126,3 @@ fn read_line(input: &mut impl BufRead) -> Result<Option<String>, &'static str> {
     let text = bytes.strip_suffix(b"\r\n").ok_or("a line without CRLF")?;
     String::from_utf8(text.to_vec()).map(Some).map_err(|_| "a line that is not UTF-8")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn requests_follow_one_another() {
-        let mut input = "POST /mcp?a=1&b=2 HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc\
-            POST http://a.example/there HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n2\r\nde\r\n3;x\r\nfgh\r\n0\r\n\r\n\
-            GET /sse HTTP/1.1\r\nA: 1\r\na: 2\r\n\r\n"
-            .as_bytes();
-        let mut next = || Request::read(&mut input).map(Result::unwrap);
-        let first = next().unwrap();
-        assert_eq!((first.path(), first.query("b"), first.body.as_slice()), ("/mcp", Some("2"), &b"abc"[..]));
-        let second = next().unwrap();
-        assert_eq!((second.path(), second.body.as_slice()), ("/there", &b"defgh"[..]));
-        assert_eq!(next().unwrap().header("a"), None);
-        assert!(next().is_none());
-    }
-
-    #[test]
-    fn malformed_requests_are_rejected() {
-        for text in [
-            "hello\r\n\r\n",
-            "GET / HTTP/1.1\n\n",
-            "GET / HTTP/1.1\r\nno colon\r\n\r\n",
-            "POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nabc",
-            "POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-            "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-        ] {
-            assert!(Request::read(&mut text.as_bytes()).is_some_and(|read| read.is_err()), "{text}");
-        }
-    }
-}

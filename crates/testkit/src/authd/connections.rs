@@ -1,7 +1,7 @@
 //! State shared by all connections, and the loop that serves one.
 
 use std::io::{self, BufReader, Write};
-use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::sync::{Condvar, Mutex, OnceLock};
 use std::time::Duration;
 
 use super::exchange::AuthExchange;
@@ -16,26 +16,6 @@ use crate::transport_faults::AcceptedConnection;
 
 /// Interval at which an idle stream checks that the client is still connected.
 const KEEP_ALIVE: Duration = Duration::from_millis(50);
-
-/// A refresh-token rotation.
-#[derive(Clone, Debug)]
-pub struct TokenRotation {
-    /// Progress of the rotation.
-    pub stage: RotationStage,
-    /// The used token.
-    pub old: String,
-    /// The new token.
-    pub new: String,
-}
-
-/// Progress of a rotation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RotationStage {
-    /// The old token is invalid, and the new one has not been sent.
-    Kept,
-    /// The response was written; it may or may not have been read.
-    Written,
-}
 
 /// Origins of the listeners: scheme, address and port.
 pub(super) struct SiteOrigins {
@@ -52,8 +32,6 @@ pub(super) struct PreregisteredClient {
     pub id_token: String,
 }
 
-type RotationHook = Arc<dyn Fn(&TokenRotation) + Send + Sync>;
-
 pub(super) struct AuthShared {
     pub switches: Mutex<AuthSwitches>,
     pub book: Mutex<AuthTokenStore>,
@@ -61,7 +39,6 @@ pub(super) struct AuthShared {
     pub tokens_expired: Condvar,
     pub ledger: AuthRequestLog,
     pub gate: ResponseGate,
-    pub hook: Mutex<Option<RotationHook>>,
     pub nonce: Mutex<String>,
     pub given: PreregisteredClient,
     origins: OnceLock<SiteOrigins>,
@@ -92,7 +69,6 @@ impl AuthShared {
             tokens_expired: Condvar::new(),
             ledger: AuthRequestLog::default(),
             gate: ResponseGate::default(),
-            hook: Mutex::default(),
             nonce: Mutex::new(random_hex(8)),
             given,
             origins: OnceLock::new(),
@@ -157,13 +133,6 @@ impl AuthShared {
     pub fn client_auth(&self, id: &str, client: &RegisteredClient) -> ClientAuthMethod {
         if id == self.given.id { lock_ignoring_poison(&self.switches).client_auth } else { client.auth }
     }
-
-    pub fn run_rotation_hook(&self, rotated: &TokenRotation) {
-        let hook = lock_ignoring_poison(&self.hook).clone();
-        if let Some(hook) = hook {
-            hook(rotated);
-        }
-    }
 }
 
 /// Serves one connection until it ends.
@@ -181,9 +150,6 @@ pub(super) fn serve_connection(shared: &AuthShared, site: ListenerSite, guest: A
         let has_left = stream.get_ref().is_disconnected();
         refresh.inspect(|token| lock_ignoring_poison(&shared.book).end_presentation(token, has_left));
         let goes_on = write_response(shared, stream.get_mut(), answer, expiries);
-        if let Some(rotated) = exchange.rotated.take() {
-            shared.run_rotation_hook(&TokenRotation { stage: RotationStage::Written, ..rotated });
-        }
         let is_last = request.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
         if is_last || !goes_on.unwrap_or(false) {
             return;

@@ -1,6 +1,6 @@
 //! Routing of one request to the module that answers it.
 
-use super::connections::{AuthShared, TokenRotation};
+use super::connections::AuthShared;
 use super::http::{self, AuthResponse, field};
 use super::proof::{self, ProofError, ProofExpectation};
 use super::request_log::{ListenerSite, lock_ignoring_poison};
@@ -16,15 +16,13 @@ pub(super) struct AuthExchange<'a> {
     pub form: Fields,
     /// Snapshot from the arrival of the request.
     pub switches: AuthSwitches,
-    /// The refresh token that this request used.
-    pub rotated: Option<TokenRotation>,
 }
 
 impl<'a> AuthExchange<'a> {
     pub fn new(shared: &'a AuthShared, site: ListenerSite, request: &'a Request) -> AuthExchange<'a> {
         let switches = lock_ignoring_poison(&shared.switches).clone();
         let (query, form) = (http::query(request), http::form(request));
-        AuthExchange { shared, site, request, query, form, switches, rotated: None }
+        AuthExchange { shared, site, request, query, form, switches }
     }
 
     pub fn respond(&mut self) -> AuthResponse {

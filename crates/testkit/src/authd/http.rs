@@ -135,19 +135,3 @@ fn parse_fields(text: &str) -> Fields {
         .map(|(key, value)| (percent_decode(key), percent_decode(value)))
         .collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fields_survive_a_query() {
-        for text in ["", "plain", "http://127.0.0.1:1/a?b=c&d", "a b+c%20", "ä\n"] {
-            assert_eq!(
-                parse_fields(&format!("x={}&y=1", percent_encode(text))),
-                [("x".into(), text.into()), ("y".into(), "1".into())]
-            );
-        }
-        assert_eq!(percent_decode("a+b%2Bc%zz%"), "a b+c%zz%");
-    }
-}

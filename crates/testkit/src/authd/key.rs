@@ -1,6 +1,5 @@
-//! Signing keys: for clients that authenticate by key, and for tests that act as a client.
+//! Signing keys of clients that authenticate by key.
 
-use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -33,24 +32,8 @@ impl SigningKey {
         json!({ "kty": "EC", "crv": "P-256", "x": x, "y": y })
     }
 
-    /// Returns a signed JWT with these claims, as in a client assertion.
-    pub fn sign_assertion(&self, claims: &Value) -> String {
-        self.sign(&json!({ "typ": "JWT", "alg": "ES256" }), claims)
-    }
-
-    /// Returns a DPoP proof with these claims.
-    pub fn sign_proof(&self, claims: &Value) -> String {
-        self.sign(&json!({ "typ": "dpop+jwt", "alg": "ES256", "jwk": self.jwk() }), claims)
-    }
-
     /// Returns the public key as an uncompressed X9.62 point.
     pub(super) fn point(&self) -> &[u8] {
         self.pair.public_key().as_ref()
-    }
-
-    fn sign(&self, header: &Value, claims: &Value) -> String {
-        let signed = [header, claims].map(|part| URL_SAFE_NO_PAD.encode(part.to_string())).join(".");
-        let signature = self.pair.sign(&SystemRandom::new(), signed.as_bytes()).expect("a good key signs");
-        format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))
     }
 }

@@ -17,8 +17,6 @@ impl AuthExchange<'_> {
             return AuthResponse::error(400, "unauthorized_client");
         }
         match self.switches.page {
-            LoginPageBehaviour::Never => AuthResponse::Silence,
-            LoginPageBehaviour::Stays => AuthResponse::text(200, "text/html", "<!doctype html><title>Log in</title>"),
             LoginPageBehaviour::Denied => self.send_back(redirect_uri, &[("error", "access_denied")]),
             LoginPageBehaviour::Immediate => match self.issue_code(client, redirect_uri) {
                 Some(code) => self.send_back(redirect_uri, &[("code", &code)]),

@@ -1,6 +1,6 @@
 //! An authorization server and its protected MCP server, with a switch for every fault between them (O01–O20).
 //!
-//! Both run on threads of this process and stop when the [`Authd`] is dropped; [`run`] runs them in a separate process.
+//! Both run on threads of this process and stop when the [`Authd`] is dropped.
 //! Time is not involved: tokens expire on request or after a number of uses. Every request is recorded before it is
 //! answered.
 
@@ -13,7 +13,6 @@ mod exchange;
 mod http;
 mod key;
 mod login_page;
-mod process;
 mod proof;
 mod protected;
 mod random;
@@ -28,9 +27,7 @@ use std::sync::Arc;
 
 pub use crate::request::Fields;
 pub use browser::visit;
-pub use connections::{RotationStage, TokenRotation};
 pub use key::SigningKey;
-pub use process::run;
 pub use request_log::{ListenerSite, RecordedRequest};
 pub use switches::{
     AuthSwitches, ClientAuthMethod, DeviceLoginBehaviour, DeviceLoginOutcome, DocumentDefect, DpopRequirement,
@@ -180,12 +177,6 @@ impl Authd {
     /// Releases held responses.
     pub fn open_gate(&self) {
         self.shared.gate.set(false);
-    }
-
-    /// Sets a hook that is called after a refresh token was used, and again after the response was written. The server
-    /// waits for the hook both times.
-    pub fn on_rotation(&self, hook: impl Fn(&TokenRotation) + Send + Sync + 'static) {
-        *lock_ignoring_poison(&self.shared.hook) = Some(Arc::new(hook));
     }
 }
 

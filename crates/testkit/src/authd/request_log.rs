@@ -4,15 +4,13 @@ use std::future::{Future, poll_fn};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
-use serde::Serialize;
 use serde_json::Value;
 
 use super::http::{self, field};
 use crate::request::{Fields, Request};
 
 /// One of the listeners.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ListenerSite {
     /// The protected server, and the issuer too if both share one origin.
     Server,
@@ -23,7 +21,7 @@ pub enum ListenerSite {
 }
 
 /// A received request.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct RecordedRequest {
     /// The listener that received it.
     pub site: ListenerSite,

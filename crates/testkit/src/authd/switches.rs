@@ -1,12 +1,10 @@
 //! Fault switches of the two servers. Every switch can be changed at run time; see [`Authd::change_switches`](super::Authd).
 
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// Behaviour of the two servers. The default is healthy: metadata named in the challenge, dynamic registration of
 /// public clients, single-use refresh tokens.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub struct AuthSwitches {
     /// The server requires no authentication.
     pub open: bool,
@@ -101,21 +99,8 @@ impl Default for AuthSwitches {
     }
 }
 
-impl AuthSwitches {
-    /// Parses `name=value` arguments. A value is JSON, or else a string.
-    pub fn parse(words: impl Iterator<Item = String>) -> Result<AuthSwitches, String> {
-        let mut members = Map::new();
-        for word in words {
-            let (name, value) = word.split_once('=').ok_or_else(|| format!("`{word}` is not NAME=VALUE"))?;
-            members.insert(name.to_owned(), serde_json::from_str(value).unwrap_or_else(|_| json!(value)));
-        }
-        serde_json::from_value(Value::Object(members)).map_err(|error| error.to_string())
-    }
-}
-
 /// Location of the resource metadata (RFC 9728).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetadataLocation {
     /// At a custom path, named only in the challenge.
     Header,
@@ -128,8 +113,7 @@ pub enum MetadataLocation {
 }
 
 /// The `resource` identifier of a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
     /// The server's URL.
     Exact,
@@ -140,8 +124,7 @@ pub enum Resource {
 }
 
 /// Location of the authorization-server metadata, in the order of client lookup.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IssuerMetadataLocation {
     /// `/.well-known/oauth-authorization-server/path`
     Oauth,
@@ -154,8 +137,7 @@ pub enum IssuerMetadataLocation {
 }
 
 /// Defect of a document.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum DocumentDefect {
     /// No defect.
     Good,
@@ -176,8 +158,7 @@ pub enum DocumentDefect {
 }
 
 /// Response to client registration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegistrationBehaviour {
     /// Registers a client.
     Good,
@@ -190,8 +171,7 @@ pub enum RegistrationBehaviour {
 }
 
 /// Client authentication method.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientAuthMethod {
     /// No authentication.
     None,
@@ -215,8 +195,7 @@ impl ClientAuthMethod {
 }
 
 /// The `iss` returned by the login page (RFC 9207).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IssParameter {
     /// The issuer.
     Right,
@@ -229,22 +208,16 @@ pub enum IssParameter {
 }
 
 /// Behaviour of the login page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoginPageBehaviour {
     /// Redirects with a code immediately.
     Immediate,
     /// Redirects with `access_denied`.
     Denied,
-    /// Shows a page and never redirects.
-    Stays,
-    /// Never responds.
-    Never,
 }
 
 /// Treatment of used refresh tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefreshRotation {
     /// Stays valid, and is repeated in every response.
     Repeated,
@@ -254,10 +227,8 @@ pub enum RefreshRotation {
     SingleUse,
 }
 
-/// Response to a token request. All but [`TokenBehaviour::Good`] and [`TokenBehaviour::CutAfter`] leave the state
-/// unchanged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+/// Response to a token request. All but [`Refresh::Good`] and [`Refresh::CutAfter`] leave the state unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenBehaviour {
     /// Issues tokens.
     Good,
@@ -280,8 +251,7 @@ pub enum TokenBehaviour {
 }
 
 /// DPoP binding of tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DpopRequirement {
     /// Only for clients that send a proof.
     No,
@@ -292,8 +262,7 @@ pub enum DpopRequirement {
 }
 
 /// Behaviour of device login.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceLoginBehaviour {
     /// Number of `authorization_pending` responses.
     pub pending: u32,
@@ -312,8 +281,7 @@ impl Default for DeviceLoginBehaviour {
 }
 
 /// Outcome of a device login.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceLoginOutcome {
     /// Issues tokens.
     Granted,
@@ -324,8 +292,7 @@ pub enum DeviceLoginOutcome {
 }
 
 /// Response to token revocation (RFC 7009).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RevocationBehaviour {
     /// Revokes the token.
     Good,
@@ -336,8 +303,7 @@ pub enum RevocationBehaviour {
 }
 
 /// Scope that calls require in addition to a token.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScopeRequirement {
     /// No requirement.
     Nothing,
@@ -345,22 +311,4 @@ pub enum ScopeRequirement {
     Needs(String),
     /// A different scope each time, independent of the token.
     Forever,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn arguments_set_switches() {
-        let words = ["rotation=omitted", "expires_in=\"300\"", "access_uses=2", "step_up={\"needs\":\"mcp:write\"}"];
-        let switches = AuthSwitches::parse(words.map(str::to_owned).into_iter()).expect("good words");
-        assert_eq!(switches.rotation, RefreshRotation::Omitted);
-        assert_eq!(switches.expires_in, json!("300"));
-        assert_eq!(switches.access_uses, Some(2));
-        assert_eq!(switches.step_up, ScopeRequirement::Needs("mcp:write".to_owned()));
-        for bad in ["rotation", "rotations=omitted", "rotation=never"] {
-            assert!(AuthSwitches::parse(std::iter::once(bad.to_owned())).is_err(), "{bad}");
-        }
-    }
 }

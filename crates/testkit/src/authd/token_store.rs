@@ -7,7 +7,7 @@ use super::request_log::ListenerSite;
 use super::switches::{ClientAuthMethod, RefreshRotation};
 
 /// Event counters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AuthCounts {
     /// Clients registered.
     pub registrations: u64,

@@ -2,7 +2,6 @@
 
 use serde_json::json;
 
-use super::connections::{RotationStage, TokenRotation};
 use super::exchange::AuthExchange;
 use super::http::AuthResponse;
 use super::proof::ProofError;
@@ -69,11 +68,6 @@ impl AuthExchange<'_> {
         let holder = holder.ok_or_else(|| AuthResponse::error(400, "invalid_grant"))?;
         let pair = book.renew(&old, &holder, self.switches.rotation);
         drop(book);
-        if let Some(new) = pair.refresh.clone().filter(|new| *new != old) {
-            let rotated = TokenRotation { stage: RotationStage::Kept, old, new };
-            self.shared.run_rotation_hook(&rotated);
-            self.rotated = Some(rotated);
-        }
         Ok(self.token_response(&holder, &pair))
     }
 

@@ -129,39 +129,3 @@ pub fn payload_start(line: &str) -> usize {
         .find_map(|key| line.find(key).map(|at| at + key.len()))
         .unwrap_or(1)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn injected_members_leave_valid_json() {
-        for body in [json!({}), json!({ "content": [] })] {
-            let line = inject(&result(&json!(7), &body), br#""x":1"#);
-            let value: Value = serde_json::from_slice(&line).unwrap();
-            assert_eq!(value["result"]["x"], 1);
-        }
-    }
-
-    #[test]
-    fn padding_is_exact() {
-        let line = result(&json!("a"), &json!({ "content": [] }));
-        assert_eq!(pad_to(&line, 4096).len(), 4096);
-    }
-
-    #[test]
-    fn ids_are_replaced() {
-        let line = result(&json!(7), &json!({}));
-        assert_eq!(with_id(&line, &json!(7), Some("7.0")), r#"{"jsonrpc":"2.0","id":7.0,"result":{}}"#);
-        assert_eq!(with_id(&line, &json!(7), None), r#"{"jsonrpc":"2.0","result":{}}"#);
-    }
-
-    #[test]
-    fn requests_and_responses_are_distinguished() {
-        let request = ClientMessage::parse(br#"{"id":1,"method":"ping"}"#).unwrap();
-        assert!(request.is_request() && !request.is_response());
-        let response = ClientMessage::parse(br#"{"id":1,"error":{"code":-32601}}"#).unwrap();
-        assert!(response.is_response() && response.error == Some(-32601));
-        assert!(ClientMessage::parse(b"[]").is_none() && ClientMessage::parse(b"{").is_none());
-    }
-}

@@ -41,9 +41,6 @@ pub fn run(args: impl Iterator<Item = String>) -> ! {
     if args.next_if_eq("kin").is_some() {
         child_processes::run(args);
     }
-    if args.next_if_eq("below").is_some() {
-        exit(crate::transport_faults::run(&args.collect::<Vec<_>>()));
-    }
     let Err(problem) = start(args);
     eprintln!("faultd: {problem}\n{}", options::USAGE);
     exit(2)

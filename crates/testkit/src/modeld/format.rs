@@ -1,10 +1,7 @@
 //! The three model APIs.
 
-use serde::Serialize;
-
 /// A wire format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ModelApiFormat {
     /// Anthropic's Messages.
     Anthropic,

@@ -1,6 +1,6 @@
 //! A scripted model API on loopback, in three wire formats.
 //!
-//! It runs on threads of this process and stops when the [`Modeld`] is dropped; [`run`] runs it in a separate process.
+//! It runs on threads of this process and stops when the [`Modeld`] is dropped.
 //! Requests are checked as strictly as by the real APIs, rejected with their error messages, and recorded before they
 //! are answered. The accepted parameters depend on the model name; the responses depend only on the [`Script`].
 
@@ -11,7 +11,6 @@ mod gates;
 mod http;
 mod new_content;
 mod prepared_answer;
-mod process;
 mod request_log;
 mod script;
 mod seal;
@@ -25,7 +24,6 @@ use std::sync::Arc;
 pub use crate::request::Fields;
 pub use format::ModelApiFormat;
 pub use new_content::ScriptedToolResult;
-pub use process::run;
 pub use request_log::Recorded;
 pub use script::{Answer, AnswerFailure, Hold, Pace, Rule, Say, Script, Stop, Usage, When};
 

@@ -97,28 +97,3 @@ fn resolve_tool(request: &Value, wanted: &str) -> String {
     let found = names().find(|name| *name == wanted).or_else(|| names().find(ends_in));
     found.unwrap_or(wanted).to_owned()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn tools_are_found_by_the_end_of_their_names() {
-        let request = json!({ "tools": [
-            { "name": "mcp__fs__unread_file" },
-            { "name": "mcp__fs__read_file" },
-            { "type": "function", "function": { "name": "echo" } },
-            { "name": "mcp__other__echo" },
-        ] });
-        for (wanted, expected) in [
-            ("read_file", "mcp__fs__read_file"),
-            ("file", "mcp__fs__unread_file"),
-            ("echo", "echo"),
-            ("other__echo", "mcp__other__echo"),
-            ("nobody", "nobody"),
-        ] {
-            assert_eq!(resolve_tool(&request, wanted), expected);
-        }
-    }
-}

@@ -6,7 +6,6 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use serde::Serialize;
 use serde_json::Value;
 
 use super::format::ModelApiFormat;
@@ -14,7 +13,7 @@ use super::new_content::{NewContent, ScriptedToolResult};
 use crate::request::Fields;
 
 /// A received request.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Recorded {
     /// The API it was sent to.
     pub format: ModelApiFormat,
@@ -147,38 +146,4 @@ impl ModelRequestLogState {
 /// valid.
 pub(super) fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SOON: Duration = Duration::from_millis(20);
-
-    fn ledger() -> Ledger {
-        let ledger = Ledger::default();
-        let (format, headers, body) = (ModelApiFormat::Anthropic, Fields::new(), Value::from("came"));
-        ledger.record(Recorded { format, headers, body, refusal: None });
-        ledger
-    }
-
-    #[test]
-    fn recorded_requests_return_at_once() {
-        let ledger = ledger();
-        assert_eq!(ledger.expect_request(Duration::ZERO, 1).body, "came");
-        ledger.record_left(1);
-        ledger.expect_disconnect(Duration::ZERO, 1);
-    }
-
-    #[test]
-    #[should_panic(expected = "request 2 did not come; what came: [Recorded {")]
-    fn waiting_for_a_request_times_out() {
-        ledger().expect_request(SOON, 2);
-    }
-
-    #[test]
-    #[should_panic(expected = "the client of request 1 did not leave; what came: [Recorded {")]
-    fn waiting_for_a_disconnect_times_out() {
-        ledger().expect_disconnect(SOON, 1);
-    }
 }

@@ -1,12 +1,10 @@
 //! Scripted responses of the model, independent of the format.
 
-use serde::Deserialize;
 use serde_json::Value;
 
 /// The responses of a model: the first matching rule, or else the next turn. If neither is left, the request is
 /// rejected, so that a test with too many requests fails instead of continuing.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Script {
     /// Responses used in this order, for any request.
     pub turns: Vec<Answer>,
@@ -30,8 +28,7 @@ impl Script {
 }
 
 /// A response and its condition.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
     /// The condition on the request.
     pub when: When,
@@ -41,8 +38,7 @@ pub struct Rule {
 
 /// A condition on the part of a request that is newer than the model's last response. The empty string matches any
 /// non-empty text.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum When {
     /// The user's text contains this.
     Text(String),
@@ -53,8 +49,7 @@ pub enum When {
 }
 
 /// One response.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
     /// Content blocks, in order.
     pub blocks: Vec<Say>,
@@ -104,8 +99,7 @@ impl Answer {
 }
 
 /// A content block of a response.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Say {
     /// Text for the user.
     Text(String),
@@ -133,8 +127,7 @@ impl Say {
 }
 
 /// The reason a model stops.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// The response is complete.
     EndTurn,
@@ -147,8 +140,7 @@ pub enum Stop {
 }
 
 /// Token counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
     /// All input tokens, cached ones included.
     pub input: u64,
@@ -167,8 +159,7 @@ impl Default for Usage {
 }
 
 /// Timing of a response.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pace {
     /// Characters per delta.
     pub delta: usize,
@@ -185,19 +176,16 @@ impl Default for Pace {
 }
 
 /// A gate at which a response waits until a test opens it.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
     /// Name of the gate.
     pub gate: String,
     /// Number of events sent before. Without streaming there are none, and the complete response waits.
-    #[serde(default)]
     pub after: usize,
 }
 
 /// A failure.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AnswerFailure {
     /// A status other than 200, with this verbatim `Retry-After`.
     Status(u16, Option<String>),

@@ -22,17 +22,3 @@ pub(super) fn decrypt(sealed: &str) -> Option<String> {
     let text = String::from_utf8(STANDARD.decode(content).ok()?).ok()?;
     (signature(&text) == seal).then_some(text)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn modified_content_is_rejected() {
-        let sealed = encrypt("two and two");
-        assert_eq!(decrypt(&sealed).as_deref(), Some("two and two"));
-        for changed in ["", ".", &sealed[1..], &sealed[..sealed.len() - 1], &encrypt("x").replace('.', "")] {
-            assert_eq!(decrypt(changed), None, "{changed}");
-        }
-    }
-}

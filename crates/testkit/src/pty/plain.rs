@@ -57,34 +57,3 @@ impl Plain {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::Plain;
-
-    #[test]
-    fn control_sequences_are_removed() {
-        for (written, text) in [
-            ("plain", "plain"),
-            ("two\r\nlines", "two\nlines"),
-            ("\x1b[1;31mred\x1b[0m!", "red!"),
-            ("\x1b[?2004h> \x1b[K", "> "),
-            ("\x1b]0;a title\x07after", "after"),
-            ("\x1b]8;;http://a/\x1b\\link\x1b]8;;\x1b\\", "link"),
-            ("\x1b]0;not [ended\x1bx\x07after", "after"),
-            ("\x1b(Bletters\x1b7\x1b=", "letters"),
-            ("Käse \x1b[2mund Brot", "Käse und Brot"),
-        ] {
-            check(written, text);
-        }
-    }
-
-    /// Checks the input as a whole, and byte by byte.
-    fn check(written: &str, text: &str) {
-        for size in [written.len(), 1] {
-            let mut plain = Plain::default();
-            written.as_bytes().chunks(size).for_each(|piece| plain.push(piece));
-            assert_eq!(String::from_utf8_lossy(plain.text()), text, "{written:?} by {size}");
-        }
-    }
-}

@@ -111,25 +111,3 @@ fn push_length(block: &mut Vec<u8>, length: usize) {
     }
     block.push(rest as u8);
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn frames_survive_the_wire() {
-        let frame = Http2Frame::go_away(5, CANCEL);
-        assert_eq!(frame.bytes(), [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 8]);
-        assert_eq!(Http2Frame::read(&mut frame.bytes().as_slice()).unwrap(), frame);
-        let long = Http2Frame::new(DATA, END_STREAM, 3, vec![7; 70_000]);
-        assert_eq!(Http2Frame::read(&mut long.bytes().as_slice()).unwrap(), long);
-    }
-
-    #[test]
-    fn long_values_have_long_lengths() {
-        // The last example of RFC 7541, C.1, has a five-bit prefix; this is the same value with seven.
-        let block = header_block(&[("a", &"b".repeat(1337))]);
-        assert_eq!(block[..6], [0, 1, b'a', 0x7f, 0xba, 0x09]);
-        assert_eq!(block.len(), 6 + 1337);
-    }
-}

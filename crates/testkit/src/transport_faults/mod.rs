@@ -1,10 +1,8 @@
 //! Faults below HTTP: ports, bytes, TLS, HTTP/2 frames and proxies.
 //!
-//! Every server is a value that runs on threads of this process and stops when dropped. [`run`] runs one in a separate
-//! process: `faultd below H30-settings-flood --ca ca.pem`. It uses neither a runtime nor an HTTP library; all output is
-//! written byte by byte, so that no library corrects it.
+//! Every server is a value that runs on threads of this process and stops when dropped. It uses neither a runtime nor an
+//! HTTP library; all output is written byte by byte, so that no library corrects it.
 
-mod cases;
 mod certificates;
 mod connect;
 mod endpoint;
@@ -12,14 +10,12 @@ mod frames;
 mod http1;
 mod http2;
 mod ports;
-mod process;
 mod proxy;
 mod relay;
 mod reply;
 mod script;
 mod tls;
 
-pub use cases::{CASES, LowLevelCase};
 pub use certificates::{TestCa, TestIdentity};
 pub use connect::{ConnectProxy, ProxyBehaviour, ProxyRequest};
 pub use endpoint::{AcceptedConnection, Endpoint};
@@ -28,7 +24,6 @@ pub use http2::{Http2Fault, serve as serve_http2};
 pub use ports::{
     FullBacklog, NO_SUCH_NAME, Refused, UNREACHABLE_URLS, black_hole, healthy as serve_plain, reset_after_accept,
 };
-pub use process::run;
 pub use proxy::{FaultProxy, ProxyTraffic};
 pub use script::{ByteFault, ConnectionFilter, Direction, FaultPosition, FaultRule, FaultScript};
 pub use tls::{TlsFault, serve as serve_tls};

@@ -146,7 +146,6 @@ impl<'a> FaultRelay<'a> {
                 self.receiver(direction).shutdown(Shutdown::Write).ok();
                 self.flow(direction).state = FlowState::Discarding;
             }
-            ByteFault::Delay(time) => self.flow(direction).delay(time),
             ByteFault::Garbage(bytes) => self.flow(direction).leaving.extend(bytes),
             ByteFault::BlackHole => self.flow(direction).state = FlowState::Stopped,
             ByteFault::Trickle { .. } => self.flow(direction).lane.inject_now(fault),

@@ -33,8 +33,6 @@ pub enum ByteFault {
     Close,
     /// FIN to the receiver; further data from the sender is discarded. The other direction continues.
     HalfClose,
-    /// Delays everything once.
-    Delay(Duration),
     /// From here on, forwards this many bytes at a time with a pause after each.
     Trickle { bytes: usize, every: Duration },
     /// Injects bytes.
@@ -49,8 +47,6 @@ pub enum ByteFault {
 pub enum ConnectionFilter {
     Every,
     Only(u64),
-    /// This connection and all later ones.
-    From(u64),
 }
 
 /// One fault with its place.
@@ -77,7 +73,6 @@ impl FaultRule {
         match self.which {
             ConnectionFilter::Every => true,
             ConnectionFilter::Only(number) => connection == number,
-            ConnectionFilter::From(number) => connection >= number,
         }
     }
 }
@@ -164,66 +159,5 @@ impl LaneState {
             FaultPosition::Before(count) | FaultPosition::After(count) => count.checked_sub(self.passed),
         });
         ahead.min().and_then(|count| usize::try_from(count).ok()).unwrap_or(usize::MAX)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Feeds chunks of bytes to a lane and compares its steps.
-    fn check(rules: &[(FaultPosition, ByteFault)], chunks: &[usize], expected: &[LaneStep]) {
-        let mut lane = LaneState { pending: rules.to_vec(), passed: 0, pace: None };
-        let (mut steps, mut waiting) = (Vec::new(), 0);
-        for chunk in [&[0], chunks].concat() {
-            waiting += chunk;
-            while let Some(step) = lane.next(waiting) {
-                if let LaneStep::Pass(bytes, _) = step {
-                    waiting -= bytes;
-                }
-                steps.push(step);
-            }
-        }
-        assert_eq!(steps, expected, "{rules:?} over {chunks:?}");
-    }
-
-    #[test]
-    fn rules_apply_at_their_byte() {
-        let pass = |bytes| LaneStep::Pass(bytes, Duration::ZERO);
-        let strike = LaneStep::Strike;
-        check(&[], &[5, 7], &[pass(5), pass(7)]);
-        check(&[(FaultPosition::Opening, ByteFault::Cut)], &[], &[strike(ByteFault::Cut)]);
-        check(&[(FaultPosition::Before(0), ByteFault::Cut)], &[], &[]);
-        check(&[(FaultPosition::Before(0), ByteFault::Cut)], &[1], &[strike(ByteFault::Cut), pass(1)]);
-        check(&[(FaultPosition::Before(3), ByteFault::Close)], &[3], &[pass(3)]);
-        check(
-            &[(FaultPosition::Before(3), ByteFault::Close)],
-            &[2, 2],
-            &[pass(2), pass(1), strike(ByteFault::Close), pass(1)],
-        );
-        check(&[(FaultPosition::After(3), ByteFault::Close)], &[3], &[pass(3), strike(ByteFault::Close)]);
-        check(&[(FaultPosition::After(3), ByteFault::Close)], &[9], &[pass(3), strike(ByteFault::Close), pass(6)]);
-    }
-
-    #[test]
-    fn a_trickle_begins_at_its_byte_and_stays() {
-        let every = Duration::from_millis(3);
-        let slow = |bytes| LaneStep::Pass(bytes, every);
-        let trickle = (FaultPosition::After(4), ByteFault::Trickle { bytes: 2, every });
-        check(&[trickle], &[9], &[LaneStep::Pass(4, Duration::ZERO), slow(2), slow(2), slow(1)]);
-    }
-
-    #[test]
-    fn rules_are_for_their_connection_and_direction() {
-        let rule =
-            |which| FaultRule::new(Direction::ToClient, FaultPosition::Opening, ByteFault::Cut).for_connections(which);
-        let fires =
-            |which, connection, direction| FaultScript::from(rule(which)).lane(connection, direction).next(0).is_some();
-        assert!(fires(ConnectionFilter::Every, 7, Direction::ToClient));
-        assert!(!fires(ConnectionFilter::Every, 7, Direction::ToServer));
-        assert!(fires(ConnectionFilter::Only(2), 2, Direction::ToClient));
-        assert!(!fires(ConnectionFilter::Only(2), 3, Direction::ToClient));
-        assert!(!fires(ConnectionFilter::From(2), 1, Direction::ToClient));
-        assert!(fires(ConnectionFilter::From(2), 3, Direction::ToClient));
     }
 }

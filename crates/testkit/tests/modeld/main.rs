@@ -1,14 +1,8 @@
-//! The model API, each format seen by plain requests.
+//! The requests that the model API fixture refuses, as the real APIs do: the agent's tests rely on it.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail the test")]
 
-mod anthropic;
-mod chat;
 mod client;
-mod faults;
-mod process;
 mod refusals;
-mod responses;
-mod scripts;
 
 use wharf_testkit::modeld::{Answer, Modeld, Script};
 

@@ -83,21 +83,3 @@ fn deflate(bytes: &[u8]) -> Vec<u8> {
     encoder.write_all(bytes).ok();
     encoder.finish().unwrap_or_default()
 }
-
-#[cfg(test)]
-mod tests {
-    use std::io::Read;
-
-    use super::*;
-
-    #[test]
-    fn a_piece_can_be_repeated_and_is_small() {
-        let piece = compress_repeatable(&vec![b'a'; PIECE_BYTES]);
-        assert!(piece.len() < 2048, "{}", piece.len());
-        let stream = [HEADER, &compress_repeatable(b"start "), &piece, &piece, &piece].concat();
-        let mut text = Vec::new();
-        flate2::read::GzDecoder::new(&stream[..]).read_to_end(&mut text).unwrap_err();
-        assert_eq!(text.len(), 6 + 3 * PIECE_BYTES);
-        assert!(text.starts_with(b"start aaa"));
-    }
-}
