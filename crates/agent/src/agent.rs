@@ -81,11 +81,6 @@ impl Agent {
         Self { model, registry, limits, caller: ToolCaller::agent(), effort: None, service: None }
     }
 
-    /// Sets the caller for tool calls.
-    pub fn with_caller(self, caller: ToolCaller) -> Self {
-        Self { caller, ..self }
-    }
-
     /// Sets the reasoning effort.
     pub fn with_effort(self, effort: Option<ReasoningEffort>) -> Self {
         Self { effort, ..self }

@@ -20,6 +20,7 @@ mod report;
 mod server;
 mod server_kinds;
 mod template;
+mod wharf_client_loop;
 
 pub use closed_loop::{block_on, run_closed_loop};
 pub use inline::InlineEcho;
@@ -30,3 +31,4 @@ pub use server_kinds::{
     ServerKind, allow_rule, good_tool, host_builder, server_entry, server_name, small_arguments, wait_until_answered,
 };
 pub use template::Template;
+pub use wharf_client_loop::{LastSentMessage, measure_wharf, print_call_template};

@@ -130,11 +130,6 @@ impl PinSet {
             tools.remove(&tool.tool);
         }
     }
-
-    /// Forgets all tools of a server.
-    pub fn forget_server(&mut self, origin: &ServerOrigin, server: &ServerName) {
-        self.origins.get_mut(origin).into_iter().for_each(|servers| drop(servers.remove(server)));
-    }
 }
 
 impl ToolPin {

@@ -2,18 +2,15 @@
 
 #![allow(
     clippy::unwrap_used,
-    clippy::print_stdout,
     clippy::disallowed_methods,
-    reason = "a benchmark prints, reads its environment and panics on errors"
+    reason = "a benchmark reads its environment and panics on errors"
 )]
 
-use std::hint::black_box;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use wharf_client::{ConnectOptions, Connection, Direction, GuardProgram, RequestOptions, Tap, TappedMessage, connect};
-use wharf_peers::{BenchOptions, block_on, run_closed_loop};
+use wharf_client::{ConnectOptions, Connection, GuardProgram, Tap, connect};
+use wharf_peers::{BenchOptions, LastSentMessage, block_on, measure_wharf, print_call_template};
 use wharf_spec::{Environment, StdioSpec};
-use wharf_wire::RawJson;
 
 fn main() {
     wharf_client::guard::run_guard_if_requested();
@@ -25,21 +22,7 @@ fn main() {
 
 async fn measure(options: BenchOptions) {
     let connection = open(options.server.clone().into(), None).await;
-    let arguments = RawJson::from_value(&serde_json::json!({ "text": options.text() })).unwrap();
-    let name = if options.typed { "wharf typed" } else { "wharf" };
-    let (caller, typed) = (connection.clone(), options.typed);
-    let report = run_closed_loop(name, &options, move || {
-        let (connection, arguments) = (caller.clone(), arguments.clone());
-        async move {
-            let options = RequestOptions::default().progress(|_| ());
-            if typed {
-                black_box(connection.call_tool("echo", &arguments, options).await.unwrap());
-            } else {
-                black_box(connection.call_tool_raw("echo", &arguments, options).await.unwrap());
-            }
-        }
-    })
-    .await;
+    let report = measure_wharf(if options.typed { "wharf typed" } else { "wharf" }, &connection, &options).await;
     connection.close().await;
     report.print();
 }
@@ -53,24 +36,8 @@ async fn open(program: std::ffi::OsString, tap: Option<Arc<dyn Tap>>) -> Connect
     connect(&StdioSpec { program, ..StdioSpec::default() }, options).await.unwrap()
 }
 
-/// Prints the line of a call, with `{id}` and `{text}` as placeholders.
 async fn print_template() {
-    #[derive(Default)]
-    struct LastSentLine(Mutex<String>);
-    impl Tap for LastSentLine {
-        fn message(&self, passing: &TappedMessage<'_>) {
-            if passing.direction == Direction::Sent {
-                *self.0.lock().unwrap() = String::from_utf8(passing.bytes.to_vec()).unwrap();
-            }
-        }
-    }
-    let tap = Arc::new(LastSentLine::default());
+    let tap = Arc::new(LastSentMessage::default());
     let echo = std::env::current_exe().unwrap().with_file_name("bench-echo");
-    let connection = open(echo.into(), Some(tap.clone())).await;
-    let arguments = RawJson::from_value(&serde_json::json!({ "text": "{text}" })).unwrap();
-    connection.call_tool_raw("echo", &arguments, RequestOptions::default().progress(|_| ())).await.unwrap();
-    let line = tap.0.lock().unwrap().clone();
-    connection.close().await;
-    let message: serde_json::Value = serde_json::from_str(&line).unwrap();
-    println!("{}", line.replace(&message["id"].to_string(), "{id}"));
+    print_call_template(open(echo.into(), Some(tap.clone())).await, &tap).await;
 }

@@ -227,7 +227,7 @@ pub enum RefreshRotation {
     SingleUse,
 }
 
-/// Response to a token request. All but [`Refresh::Good`] and [`Refresh::CutAfter`] leave the state unchanged.
+/// Response to a token request. All but [`TokenBehaviour::Good`] and [`TokenBehaviour::CutAfter`] leave the state unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenBehaviour {
     /// Issues tokens.
