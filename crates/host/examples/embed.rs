@@ -1,4 +1,4 @@
-//! Keeps a server, shows what it offers, and calls one of its tools by a rule.
+//! Runs a server, prints its tools, and calls one of them, which a rule allows. docs/embedding.md quotes the functions.
 //!
 //! `cargo run -p wharf --example embed -- wharf demo-server`: the arguments are a server to start.
 
@@ -13,8 +13,7 @@ use wharf::spec::{Environment, ServerEntry, ServerName, ServerSpec, StdioSpec, U
 use wharf::{CallOptions, Host, RawJson};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // First of all: this program, executed again, guards the processes of its servers.
-    wharf::guard::run_guard_if_requested();
+    wharf::guard::run_guard_if_requested(); // First in main.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(embed())
 }
@@ -23,29 +22,21 @@ async fn embed() -> Result<(), Box<dyn std::error::Error>> {
     let mut command = std::env::args_os().skip(1);
     let program = command.next().ok_or("name a server to start, for instance: wharf demo-server")?;
     let spec = StdioSpec { program, args: command.collect(), ..StdioSpec::default() };
-    let server = ServerName::new("demo")?;
-
     let rule = Rule::new("mcp__demo__echo", RuleAction::Allow);
     let origin = RuleOrigin { place: "embed.rs".to_owned(), standing: RuleAuthority::User };
     let host = Host::builder()
         .environment(Environment { env: std::env::vars_os().collect(), cwd: std::env::current_dir()? })
-        .servers([ServerEntry::new(server, ServerSpec::Stdio(spec))])
+        .servers([ServerEntry::new(ServerName::new("demo")?, ServerSpec::Stdio(spec))])
         .rules([SourcedRule { rule, origin }])
         .start()
         .await?;
-
     host.wait_until_settled().await;
-    for status in host.status() {
-        println!("{} is {}", status.name, status.state);
-    }
     for tool in host.catalog().visible_tools() {
         println!("  {}", UntrustedText::new(&*tool.description.shown));
     }
     let echo = host.resolve("mcp__demo__echo")?;
     let reply = host.call(&echo, &RawJson::parse(r#"{"text":"Ahoy!"}"#)?, CallOptions::default()).await?;
-    // Whatever a server says is shown escaped.
-    println!("{}", UntrustedText::new(reply.text()?).multiline());
-
+    println!("{}", UntrustedText::new(reply.text()?).multiline()); // Server text is shown escaped.
     host.close().await;
     Ok(())
 }

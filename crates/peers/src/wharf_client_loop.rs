@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::sync::{Arc, Mutex};
 
-use wharf_client::{CallOptions, Connection, Direction, Tap, TappedMessage};
+use wharf_client::{RequestOptions, Connection, Direction, Tap, TappedMessage};
 use wharf_wire::RawJson;
 
 use crate::{BenchOptions, BenchReport, run_closed_loop};
@@ -15,7 +15,7 @@ pub async fn measure_wharf(name: &str, connection: &Connection, options: &BenchO
     run_closed_loop(name, options, move || {
         let (connection, arguments) = (caller.clone(), arguments.clone());
         async move {
-            let options = CallOptions::default().progress(|_| ());
+            let options = RequestOptions::default().progress(|_| ());
             if typed {
                 black_box(connection.call_tool("echo", &arguments, options).await.unwrap());
             } else {
@@ -41,7 +41,7 @@ impl Tap for LastSentMessage {
 /// Prints the message of a call, with `{id}` and `{text}` as placeholders, and closes the connection.
 pub async fn print_call_template(connection: Connection, tap: &Arc<LastSentMessage>) {
     let arguments = RawJson::from_value(&serde_json::json!({ "text": "{text}" })).unwrap();
-    connection.call_tool_raw("echo", &arguments, CallOptions::default().progress(|_| ())).await.unwrap();
+    connection.call_tool_raw("echo", &arguments, RequestOptions::default().progress(|_| ())).await.unwrap();
     let text = tap.0.lock().unwrap().clone();
     connection.close().await;
     let message: serde_json::Value = serde_json::from_str(&text).unwrap();
