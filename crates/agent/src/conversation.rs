@@ -119,10 +119,10 @@ pub enum SavedLineError {
     #[error("line has schema {0}, but this version supports only up to {SCHEMA}")]
     Newer(u32),
     /// The line exceeds the structural limits.
-    #[error("line is too large or too deeply nested")]
+    #[error("too large or too deeply nested")]
     TooComplex(#[source] JsonLimitExceeded),
     /// The line is not a saved turn.
-    #[error("line is not a conversation turn")]
+    #[error("not a conversation turn")]
     Shape(#[source] serde_json::Error),
 }
 
@@ -232,9 +232,9 @@ mod tests {
     fn what_is_no_turn_is_told_apart() {
         for (line, expected) in [
             (r#"{"schema":3,"conversation":[]}"#, "line has schema 3, but this version supports only up to 2"),
-            (r#"{"schema":2,"turn":{"role":"user"}}"#, "line is not a conversation turn"),
-            (r#"{"schema":2,"turn":{"role":"user","#, "line is not a conversation turn"),
-            (&"[".repeat(1000), "line is too large or too deeply nested"),
+            (r#"{"schema":2,"turn":{"role":"user"}}"#, "not a conversation turn"),
+            (r#"{"schema":2,"turn":{"role":"user","#, "not a conversation turn"),
+            (&"[".repeat(1000), "too large or too deeply nested"),
         ] {
             assert_eq!(ConversationTurn::from_line(line.as_bytes()).unwrap_err().to_string(), expected);
         }

@@ -180,7 +180,7 @@ impl HttpPools {
             may_pass: matches!(error, wharf_net::BodyError::Broken(_)),
             reason: error.to_string(),
         })?;
-        let json = parse_json(&body).map_err(|bound| FetchProblem::permanent(format!("the response has {bound}")))?;
+        let json = parse_json(&body).map_err(|bound| FetchProblem::permanent(limit_text(bound)))?;
         Ok(FetchedResponse { status: response.status, headers: response.headers, json })
     }
 
@@ -267,6 +267,14 @@ impl From<SendError> for FetchProblem {
             _ => "",
         };
         Self { reason: format!("{error}{hint}"), may_pass: error.is_transient() }
+    }
+}
+
+/// Returns the reason to reject a response that exceeds a limit.
+fn limit_text(exceeded: JsonLimitExceeded) -> String {
+    match exceeded {
+        JsonLimitExceeded::Depth(_) => format!("the response is {exceeded}"),
+        JsonLimitExceeded::Nodes(_) => format!("the response has {exceeded}"),
     }
 }
 

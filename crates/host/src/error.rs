@@ -16,7 +16,7 @@ use crate::supervise::ServerState;
 #[non_exhaustive]
 pub enum HostError {
     /// The server does not exist.
-    #[error("no server `{}`{}", UntrustedText::new(.name.as_str()).truncate(100), SuggestionSuffix(.nearest))]
+    #[error("no server named `{}`{}", UntrustedText::new(.name.as_str()).truncate(100), SuggestionSuffix(.nearest))]
     UnknownServer {
         /// The requested name.
         name: String,

@@ -261,7 +261,7 @@ mod tests {
         }
 
         fn open_and_wait(self: Box<Self>, _page: LoginPage) -> BoxedFuture<Result<LoginCallback, VisitError>> {
-            panic!("nobody has said yes")
+            panic!("the user has not agreed")
         }
     }
 

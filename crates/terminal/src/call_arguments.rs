@@ -162,15 +162,15 @@ mod tests {
 
     #[test]
     fn mistakes_are_named_before_anything_is_sent() {
-        check(&["text=t", "n=seven"], Err("`n` must be an integer, not `seven`"));
-        check(&["text=t", "n=7.5"], Err("`n` must be an integer, not `7.5`"));
+        check(&["text=t", "n=seven"], Err("`n` must be a whole number, not `seven`"));
+        check(&["text=t", "n=7.5"], Err("`n` must be a whole number, not `7.5`"));
         check(&["text=t", "b=yes"], Err("`b` must be true or false, not `yes`"));
-        check(&["text=t", "z=x"], Err("`z` must be null or an integer, not `x`"));
+        check(&["text=t", "z=x"], Err("`z` must be null or a whole number, not `x`"));
         check(&["n=1"], Err("the tool `tool` needs `text`"));
         check(&["txt=a"], Err("the tool `tool` takes no argument `txt`"));
         check(
             &["text=t", "n=x", "b=1", "c=green"],
-            Err("`n` must be an integer, not `x`; `b` must be true or false, not `1`; \
+            Err("`n` must be a whole number, not `x`; `b` must be true or false, not `1`; \
                  `c` must be one of `red`, `blue`, not `green`"),
         );
         check(&["n=1", "zzz=1"], Err("the tool `tool` takes no argument `zzz`; the tool `tool` needs `text`"));
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(composed.arguments.as_str(), r#"{"a":12345678901234567890123,"b":"x"}"#);
         let schema = InputSchema::decode(&RawJson::parse(SCHEMA).unwrap());
         let mistyped = compose(read_object(r#"{"text":1,"n":"x"}"#.to_owned()).unwrap(), "tool", Some(&schema));
-        let message = "`text` must be a string, not `1`; `n` must be an integer, not `\"x\"`";
+        let message = "`text` must be a string, not `1`; `n` must be a whole number, not `\"x\"`";
         assert_eq!(mistyped.unwrap_err().error.message, message);
         assert!(read_object("[1]".to_owned()).is_err());
         assert!(read_object("{\"a\":1,\"a\":2}".to_owned()).is_err());

@@ -104,7 +104,7 @@ fn a_bad_line_is_told_and_a_later_form_is_an_error() {
     write(&directory, &id, |text| text.replacen("\n", "\n{\"schema\":1,\"turn\":7}\nnothing\n", 1));
     let resumed = SavedConversation::resume(directory.path(), None).unwrap();
     assert_eq!(resumed.conversation.turns.len(), 2);
-    let expected = ["line 2: line is not a conversation turn", "line 3: line is not a conversation turn"];
+    let expected = ["line 2: not a conversation turn", "line 3: not a conversation turn"];
     assert_eq!(resumed.problems, expected);
     drop(resumed);
     write(&directory, &id, |text| text + "{\"schema\":7,\"poem\":1}\n");

@@ -157,10 +157,10 @@ async fn t49_what_comes_is_bounded() {
     let scopes = format!("[{}0]", "0,".repeat(100_000));
     let huge = format!("\"{}\"", "x".repeat(MOST_BYTES));
     for (name, body, expected) in [
-        ("deep", deep, "nested deeper than 32 levels"),
+        ("deep", deep, "the response is nested deeper than 32 levels"),
         ("many", scopes, "more than 20000 values"),
         ("huge", huge, "exceeds 1048576 bytes"),
-        ("bottomless", "[".repeat(1_000_000), "nested deeper than 32 levels"),
+        ("bottomless", "[".repeat(1_000_000), "the response is nested deeper than 32 levels"),
     ] {
         site.respond_with("/x", http_response("200 OK", "", &body));
         let error = failure(&outside, &format!("{}/x", site.origin()), UrlSource::ByOwner).await;

@@ -31,7 +31,7 @@ async fn o15_a_stream_that_breaks_off_with_its_token_costs_one_renewal() {
     let mut response = scene.send(&account, "tools/call").await.unwrap();
     assert_eq!(response.status, 200);
     assert!(response.body.collect(1 << 20).await.is_err(), "the stream ended in order");
-    assert_eq!(scene.authd.counts().refreshes, 0, "nobody asked for anything yet");
+    assert_eq!(scene.authd.counts().refreshes, 0, "a token was requested too early");
     assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
     assert_eq!(scene.authd.counts().refreshes, 1);
     let calls = scene.authd.requests().iter().filter(|seen| seen.is_request("tools/call")).count();

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use serde::Serialize;
-use wharf_client::{ClientServices, Connection, Event};
+use wharf_client::{CallError, ClientServices, Connection, Event};
 use wharf_spec::UntrustedText;
 use wharf_wire::Interest;
 
@@ -19,14 +19,15 @@ const MAX_DEFAULT_RESOURCES: usize = 100;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without --tools, --prompts, --resources or --uri, watches everything the server supports. Each change is a line on
-stdout, with the time in UTC; with --json it is a document of its own.
+Without --tools, --prompts, --resources or --uri, watches everything the server supports. Each change is a line \
+on stdout, with the time in UTC; with --json it is a document of its own.
 
 Examples:
   wharf subscribe harbour
   wharf subscribe --stdio \"wharf demo-server --tide 1000\"
-  wharf subscribe --uri harbour://tide --count 3 --stdio \"wharf demo-server --tide 1000\"
-  wharf subscribe --tools --json --stdio \"wharf demo-server --tide 1000\" | jq -r .event")]
+  wharf subscribe --uri harbour://tide --count 3 \\
+      --stdio \"wharf demo-server --tide 1000\"
+  wharf subscribe harbour --tools --json | jq -r .event")]
 pub struct SubscribeArgs {
     /// Server: a configured name, a URL, or FILE:NAME
     #[arg(value_name = "SERVER", conflicts_with_all = ["stdio", "url"])]
@@ -67,7 +68,7 @@ pub async fn run(args: &SubscribeArgs, session: &CommandSession) -> CommandResul
     let connection = connect_one(session, &server, &ClientServices::default()).await?;
     let entry = &server;
     let server = server.name.as_str();
-    let failed = |error| Failure::from_call_error(&connection, error);
+    let failed = |error| watch_failure(&connection, error);
     let wanted = args.interest(session, &connection).await?;
     for uri in &wanted.uris {
         check_not_denied(session, entry, "SubscribeMcpResource", &serde_json::json!({ "uri": uri }))?;
@@ -82,6 +83,22 @@ pub async fn run(args: &SubscribeArgs, session: &CommandSession) -> CommandResul
         }
     }
     Ok(CommandEnding::Fine)
+}
+
+/// Creates the failure of a watch. Its hints speak of the watch, not of a call.
+fn watch_failure(connection: &Connection, error: CallError) -> Failure {
+    let hint = match &error {
+        CallError::ServerGone(_) | CallError::OutcomeUnknown(_) => {
+            Some("run the command again to watch further; changes until then are not reported")
+        }
+        CallError::TimedOut { .. } => Some("--timeout SECONDS waits longer"),
+        _ => None,
+    };
+    let mut failure = Failure::from_call_error(connection, error);
+    if let Some(hint) = hint {
+        failure.hints = vec![hint.to_owned()];
+    }
+    failure
 }
 
 impl SubscribeArgs {
@@ -111,7 +128,7 @@ impl SubscribeArgs {
 
 /// Returns the URIs of the listed resources, up to the limit.
 async fn listed_uris(session: &CommandSession, connection: &Connection) -> Result<Vec<String>, Failure> {
-    let listing = connection.list_resources().await.map_err(|error| Failure::from_call_error(connection, error))?;
+    let listing = connection.list_resources().await.map_err(|error| watch_failure(connection, error))?;
     if listing.items.len() > MAX_DEFAULT_RESOURCES {
         let (server, all) = (&connection.facts().name, listing.items.len());
         session.console.warn(format_args!(

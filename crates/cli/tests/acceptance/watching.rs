@@ -49,7 +49,7 @@ fn one_server_is_shown_with_its_last_error_and_its_last_connection() {
     wait_for_state(&mut terminal, "lost", "failed");
     terminal.line("/mcp demo");
     let details = terminal.expect("Offers:");
-    for part in ["Connected:   last at ", "Revision:    2026-07-28", "Can:         tools, resources"] {
+    for part in ["Connected:   last at ", "Revision:    2026-07-28", "Features:    tools, resources"] {
         assert!(details.contains(part), "{part}: {details}");
     }
     terminal.line("/mcp lost");

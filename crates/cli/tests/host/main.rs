@@ -109,6 +109,6 @@ async fn a_set_of_servers_is_changed_while_they_run() {
         versions.changed().await.unwrap();
     }
     let unknown = host.status_of("goes").unwrap_err().to_string();
-    assert!(unknown.contains("no server `goes`"), "{unknown}");
+    assert!(unknown.contains("no server named `goes`"), "{unknown}");
     host.close().await;
 }

@@ -55,7 +55,7 @@ fn answers_that_do_not_fit_end_the_command_and_are_never_sent() {
     for revision in ASKING {
         for (more, message) in [
             (&NEEDED[..4], "the answer does not match the requested form: `ship` is required"),
-            (&["--answer", "nights=many"], "the answer `nights` must be an integer"),
+            (&["--answer", "nights=many"], "the answer `nights` must be a whole number"),
             (&["--answer", "night=2"], "the form has no field `night`"),
             (&["--answer", "{"], "--answer is not a JSON object: "),
             (&["--answer", "yes"], "`yes` is not an argument"),
@@ -68,7 +68,7 @@ fn answers_that_do_not_fit_end_the_command_and_are_never_sent() {
             let error = ran.json()["error"].take();
             assert_eq!((ran.code, &error["kind"], &error["server"]), (Some(2), &json!("usage"), &json!("wharf")));
             assert!(error["message"].as_str().unwrap().starts_with(message), "{revision}: {error}");
-            assert!(error["hints"][0].is_string() || message.starts_with("--answer") || message.contains("integer"));
+            assert!(error["hints"][0].is_string() || message.starts_with("--answer") || message.contains("whole number"));
         }
     }
     let server = demo("2026-07-28");

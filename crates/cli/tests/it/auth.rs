@@ -107,7 +107,7 @@ pub fn sent_back(page: &str) -> String {
     let answer = visit(page);
     let location =
         answer.lines().find_map(|line| line.split_once(": ").filter(|(name, _)| name.eq_ignore_ascii_case("location")));
-    location.unwrap_or_else(|| panic!("{page} sends nobody back: {answer}")).1.to_owned()
+    location.unwrap_or_else(|| panic!("{page} does not redirect: {answer}")).1.to_owned()
 }
 
 #[test]

@@ -224,7 +224,7 @@ fn a_script_ends_with_what_went_wrong() {
     let web = json!({ "web": {"url": format!("http://{}/mcp", nobody.address()), "lazy": true} });
     for (script, turns, code, told) in [
         ("hello\n", vec![Answer::text("Well.")], 0, ""),
-        ("/mcp connect nope\nhello\n", vec![Answer::text("Well.")], 2, "no server is named `nope`"),
+        ("/mcp connect nope\nhello\n", vec![Answer::text("Well.")], 2, "no server named `nope`"),
         ("hello\n", vec![Answer::fail(AnswerFailure::Status(401, None))], 4, "ANTHROPIC_API_KEY"),
         ("hello\nagain\n", vec![Answer::fail(AnswerFailure::Status(400, None)), Answer::text("Well.")], 1, "400"),
         ("/mcp auth web\ny\n", vec![Answer::text("Why?")], 4, "wharf auth web"),

@@ -232,7 +232,7 @@ fn without_a_key_nothing_is_started_and_it_is_said_how_to_set_one() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
     assert!(!house.path("home/started").exists(), "a server was started");
     house.run(["tools"]);
-    assert!(house.path("home/started").exists(), "nobody would have seen it");
+    assert!(house.path("home/started").exists(), "the server was not started");
     for hint in ["ANTHROPIC_API_KEY", "work without a model", "--model ollama/MODEL", "providers"] {
         assert!(ran.stderr.contains(hint), "{ran:?}");
     }

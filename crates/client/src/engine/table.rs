@@ -376,9 +376,9 @@ mod tests {
             let (id, _) = table.insert(waiting(CallEffect::Reads, 1)).unwrap();
             assert!(seen.insert(id));
             assert!(table.finish(id, answer(), &mut Vec::new()));
-            assert!(!table.finish(id, answer(), &mut Vec::new()), "a second answer finds nobody");
+            assert!(!table.finish(id, answer(), &mut Vec::new()), "a second answer has no request");
             assert!(matches!(table.poll(id, Waker::noop()), Poll::Ready(Ok(_))));
-            assert!(!table.finish(id, answer(), &mut Vec::new()), "a late answer finds nobody");
+            assert!(!table.finish(id, answer(), &mut Vec::new()), "a late answer has no request");
         }
         assert_eq!(table.slots.len(), 1);
     }

@@ -85,7 +85,7 @@ impl Bench {
     }
 
     async fn question(&mut self) -> (LoginAsk, AskReply<ConsentAnswer>) {
-        tokio::time::timeout(SOON, self.questions.recv()).await.expect("nobody was asked").unwrap()
+        tokio::time::timeout(SOON, self.questions.recv()).await.expect("no question arrived").unwrap()
     }
 
     /// The next event, which counts.
@@ -315,7 +315,7 @@ async fn o16_a_call_that_needs_more_fails_and_says_what_and_the_rest_goes_on() {
 /// Waits until somebody has logged in; the number of the token they were given.
 async fn logged_in_at(bench: &mut Bench) -> u64 {
     let told = async { while !matches!(bench.hear().await.unwrap(), Event::LoggedIn { .. }) {} };
-    tokio::time::timeout(SOON, told).await.expect("nobody has logged in");
+    tokio::time::timeout(SOON, told).await.expect("the login did not finish");
     bench.member.token.load(Ordering::SeqCst)
 }
 
@@ -391,7 +391,8 @@ async fn a_server_whose_settings_say_who_asks_has_no_account() {
     if let ServerSpec::Http(spec) = &mut entry.spec {
         spec.headers.push(("Authorization".to_owned(), Secret::new("Bearer token-9")));
     }
-    let builder = open_builder().servers([entry]).accounts(|_, _| -> Option<Held> { panic!("nobody is to be asked") });
+    let builder =
+        open_builder().servers([entry]).accounts(|_, _| -> Option<Held> { panic!("no account may be requested") });
     let host = builder.start().await.unwrap();
     assert_eq!(call(&host, "who").await.unwrap(), "token 9");
     host.close().await;

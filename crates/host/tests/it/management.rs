@@ -125,7 +125,11 @@ async fn what_does_not_fit_is_said_with_what_would() {
         ("ReadMcpResource", json!({}), "missing field `server`"),
         ("ReadMcpResource", json!({ "server": "library", "uri": 7 }), "expected a string"),
         ("ReadMcpResource", json!({ "server": "library", "uri": "a:b", "x\u{1b}": 1 }), r"unknown field `x\u{1b}`"),
-        ("ReadMcpResource", json!({ "server": "libary", "uri": "a:b" }), "no server `libary`; did you mean `library`?"),
+        (
+            "ReadMcpResource",
+            json!({ "server": "libary", "uri": "a:b" }),
+            "no server named `libary`; did you mean `library`?",
+        ),
         ("ReadMcpResource", json!({ "server": "x", "uri": "a:b" }), "available servers: library, plain"),
         ("ReadMcpResource", json!({ "server": "library", "uri": "book:onne" }), "did you mean book:one?"),
         (

@@ -145,7 +145,7 @@ async fn refused(host: &Host) -> RefusalReason {
 async fn without_a_person_to_ask_a_call_is_refused_and_the_rule_named() {
     let shifty = Shifty::new();
     let host = builder(&shifty).start().await.unwrap();
-    let RefusalReason::NobodyToAsk { rule } = refused(&host).await else { panic!("nobody is there") };
+    let RefusalReason::NobodyToAsk { rule } = refused(&host).await else { panic!("refused for another reason") };
     assert_eq!(rule, r#"{"tool":"mcp__math__add","action":"allow"}"#);
     // A claim to only read grants nothing, and neither does another way in.
     let params = RawJson::parse(r#"{"name":"add","arguments":{}}"#).unwrap();

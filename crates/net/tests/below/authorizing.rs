@@ -193,7 +193,7 @@ async fn t43_another_origin_is_shown_nothing_and_says_nothing() {
     let response = send(&authorized(&script, &home).await, &other).await.unwrap();
     assert_eq!((response.status.as_u16(), response.not_authorized), (401, None));
     assert_eq!((seen.tokens(), script.refusals().len()), (vec![None], 0));
-    assert_eq!(script.proofs.load(Ordering::SeqCst), 0, "nobody was even asked");
+    assert_eq!(script.proofs.load(Ordering::SeqCst), 0, "the authorizer was asked");
 }
 
 #[tokio::test(flavor = "multi_thread")]

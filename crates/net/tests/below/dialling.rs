@@ -67,7 +67,7 @@ async fn h02_whoever_accepts_and_says_nothing_is_left_when_the_caller_leaves() {
     let server = black_hole(FaultCount::First(1)).unwrap();
     let net = open_hurried().await;
     let waiting = tokio::time::timeout(2 * BRIEF, net.send(call(&plain(server.address()), "hello"))).await;
-    assert!(waiting.is_err(), "nobody answers");
+    assert!(waiting.is_err(), "an answer arrived");
     assert!(exchange(&net, &plain(server.address())).await.is_healthy("hello"));
     // Were the first connection still held, dropping the server would still end; the second shows that none is shared.
     assert_eq!((server.connections(), server.requests()), (2, 1));

@@ -166,7 +166,7 @@ async fn a_call_given_up_while_a_person_is_asked_leaves_the_server_usable() {
             }
             assert_eq!(quay.call("echo", json!({"text": "ahoy"})).await, "ahoy", "{side}");
             if side.is_stateless() {
-                assert_eq!(*open.borrow(), 0, "{side}: nobody wants to know any more");
+                assert_eq!(*open.borrow(), 0, "{side}: a subscription is still open");
             }
             let answered = quay.wire.errors(Direction::Received).iter().filter(|error| error["code"] == 0).count();
             quay.excused.lock().unwrap().unmatched = answered as u64;

@@ -117,7 +117,7 @@ mod tests {
             let mut page = LoginPage::new("https://a.example/authorize", "https://a.example", "state");
             page.scope = Some("read".to_owned());
             let person = async {
-                let Some(DeskMessage::Ask(ask)) = arrivals.recv().await else { panic!("nobody asks") };
+                let Some(DeskMessage::Ask(ask)) = arrivals.recv().await else { panic!("no question arrived") };
                 let Ask::Login(ask, reply) = *ask else { panic!("something else is asked") };
                 assert_eq!((ask.server.as_str(), ask.scope.as_deref()), ("docs", Some("read")));
                 if let Some(consent) = consent {

@@ -23,8 +23,8 @@ use wharf_terminal::suggestions::suggestion;
     args_conflicts_with_subcommands = true,
     override_usage = "mcp [SERVER]\n       /mcp COMMAND",
     after_help = "\
-Use `/mcp show SERVER` for a server named like a command. Changes made here apply to
-this session only. Use `wharf enable`, `wharf disable` or the files for permanent changes.
+Use `/mcp show SERVER` for a server named like a command. Changes made here apply to this session only. Use \
+`wharf enable`, `wharf disable` or the files for permanent changes.
 
 Examples:
   /mcp
@@ -124,7 +124,7 @@ pub fn resolve_configured(word: &str, post: &CommandContext<'_>) -> Result<Serve
     }
     let known = post.fleet.loaded_config();
     known.config.server(word).map(|server| server.name.clone()).ok_or_else(|| {
-        let failure = Failure::usage(format_args!("no server is named `{}`", printable_word(word)));
+        let failure = Failure::usage(format_args!("no server named `{}`", printable_word(word)));
         match &known.config.servers[..] {
             [] => failure.with_hint(ADD),
             servers => failure.with_hint(suggestion(word, servers.iter().map(|server| server.name.as_str()))),

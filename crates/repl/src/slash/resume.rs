@@ -66,7 +66,7 @@ fn render_conversations(saved: &[ConversationRow], current: Option<&str>, width:
         ("  CONVERSATION", ColumnAlignment::Left),
         ("LAST", ColumnAlignment::Left),
         ("TURNS", ColumnAlignment::Right),
-        ("BEGINS", ColumnAlignment::Left),
+        ("FIRST MESSAGE", ColumnAlignment::Left),
     ];
     let rows: Vec<[String; 4]> = saved.iter().map(|saved| row(saved, current)).collect();
     let table =
@@ -105,7 +105,7 @@ mod tests {
             |width| anstream::adapter::strip_str(&render_conversations(&all, Some("20261115-a"), width)).to_string();
         assert_eq!(
             shown(None),
-            "  CONVERSATION  LAST    TURNS  BEGINS\n\
+            "  CONVERSATION  LAST    TURNS  FIRST MESSAGE\n\
              * 20261115-a    2h ago      4  What is in the harbour?\n\
              \x20 20261114-b    2h ago     12  Say\\u{1b}[2J it\n\
              /resume last resumes the most recent one, /resume CONVERSATION another\n"

@@ -39,7 +39,7 @@ fn commands_return_actions_or_failures() {
             ("exit", "Leave"),
             ("mcp harbor", "error: unknown server or command `harbor`.\n  hint: did you mean `harbour`?"),
             ("mcp conect harbour", "error: unknown server or command `conect`.\n  hint: did you mean `connect`"),
-            ("mcp connect harbor", "error: no server is named `harbor`.\n  hint: did you mean `harbour`?"),
+            ("mcp connect harbor", "error: no server named `harbor`.\n  hint: did you mean `harbour`?"),
             ("mcp connect off", "error: off: disabled.\n  hint: wharf enable off"),
             (
                 "mcp auth harbour",

@@ -45,7 +45,7 @@ impl AllowedTypes {
 
     pub(super) fn expected(&self) -> String {
         let names = self.0.iter().map(|name| match name.as_str() {
-            "integer" => "an integer",
+            "integer" => "a whole number",
             "number" => "a number",
             "boolean" => "true or false",
             "array" => "a JSON array",

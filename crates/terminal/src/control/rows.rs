@@ -51,7 +51,7 @@ pub fn list_result(fleet: &ManagedHost<'_>) -> Result<Value, Failure> {
 pub fn get_result(fleet: &ManagedHost<'_>, id: &str) -> Result<Value, Failure> {
     let rows = fleet.rows();
     let row = rows.iter().find(|row| row.id == id);
-    let row = row.ok_or_else(|| Failure::usage(format_args!("no server is named `{id}`")))?;
+    let row = row.ok_or_else(|| Failure::usage(format_args!("no server named `{id}`")))?;
     let mut value = serde_json::to_value(item(row)).map_err(Failure::other)?;
     if let (Value::Object(members), Ok(status)) = (&mut value, fleet.host.status_of(id)) {
         members.insert("lazy".to_owned(), status.lazy.into());

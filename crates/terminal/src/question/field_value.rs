@@ -87,9 +87,9 @@ mod tests {
             &[
                 (" 12345678901234567890123 ", Ok("12345678901234567890123")),
                 ("12345678901234567890124", Err("must be at most 12345678901234567890123")),
-                ("1.5", Err("must be an integer")),
-                ("x", Err("must be an integer")),
-                ("", Err("must be an integer")),
+                ("1.5", Err("must be a whole number")),
+                ("x", Err("must be a whole number")),
+                ("", Err("must be a whole number")),
             ],
         );
         check(

@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn mismatched_answers_are_reported() {
         check(FORM, &[], Err("the answer does not match the requested form: `name` is required"));
-        check(FORM, &["name=a", "n=x"], Err("the answer `n` must be an integer"));
+        check(FORM, &["name=a", "n=x"], Err("the answer `n` must be a whole number"));
         check(FORM, &["nam=a"], Err("the form has no field `nam`"));
         check(FORM, &["name:=7"], Err("the answer does not match the requested form: `name` must be a string"));
         check(FORM, &["yes"], Err("`yes` is not an argument"));

@@ -223,7 +223,7 @@ impl Terminal {
                 Came::Nothing => panic!("the program does not end:\n{}", self.screen().join("\n")),
             }
         }
-        let code = self.child.wait().expect("nobody else waits for it").code();
+        let code = self.child.wait().expect("the child is waited for once").code();
         let stdout = self.pipe.take().map(|pipe| pipe.join().expect("reading a pipe does not panic"));
         let bytes = std::mem::take(&mut self.bytes);
         let (rows, text) = (self.all_rows(), self.text());

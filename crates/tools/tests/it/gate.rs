@@ -76,7 +76,7 @@ async fn check_meanwhile(meanwhile: impl FnOnce(&Registry), expected: Option<&st
     let (answer, asked) = oneshot::channel::<()>();
     let asked = std::sync::Mutex::new(Some(asked));
     let gate = Told::new(move |_| {
-        let asked = asked.lock().expect("nobody panics").take().expect("asked once");
+        let asked = asked.lock().expect("no test thread panics").take().expect("asked once");
         GateDecision::Ask(Box::pin(async { asked.await.map_err(|_| no()) }))
     });
     let registry = Arc::new(Registry::new(gate.clone()));

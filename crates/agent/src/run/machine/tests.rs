@@ -128,7 +128,7 @@ impl Tool for NamedTool {
     }
 
     fn call(&self, _: ToolInvocation) -> BoxFuture<'_, Result<ToolOutcome, ToolError>> {
-        unreachable!("a machine calls nobody")
+        unreachable!("the machine makes no calls itself")
     }
 }
 

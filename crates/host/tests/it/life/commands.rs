@@ -104,7 +104,7 @@ async fn a_name_that_is_none_is_told_the_nearest() {
     let host = open_builder().local_with(server("github"), settings(), fake.factory()).start().await.unwrap();
     let told = [host.connect("gihtub").await, host.disable("gihtub").await, host.disconnect("gihtub").await];
     for error in told.into_iter().chain([host.status_of("gihtub").map(drop)]) {
-        assert_eq!(error.unwrap_err().to_string(), "no server `gihtub`; did you mean `github`?");
+        assert_eq!(error.unwrap_err().to_string(), "no server named `gihtub`; did you mean `github`?");
     }
     host.close().await;
 }

@@ -91,7 +91,7 @@ impl Scene {
     }
 
     async fn question(&mut self) -> (LoginAsk, AskReply<ConsentAnswer>) {
-        tokio::time::timeout(SOON, self.questions.recv()).await.expect("nobody was asked").unwrap()
+        tokio::time::timeout(SOON, self.questions.recv()).await.expect("no question arrived").unwrap()
     }
 
     /// Waits until the server is there.
@@ -150,7 +150,7 @@ async fn a_login_is_asked_for_renewed_widened_and_forgotten() {
     let is_login =
         |heard| matches!(heard, Some(EventDelivery::Event(told)) if matches!(told.event, Event::LoggedIn { .. }));
     let logged_in = async { while !is_login(events.next().await) {} };
-    tokio::time::timeout(SOON, logged_in).await.expect("nobody has logged in");
+    tokio::time::timeout(SOON, logged_in).await.expect("the login did not finish");
     call(&scene.host, "echo").await.unwrap();
 
     assert!(scene.host.log_out("one").await.unwrap());

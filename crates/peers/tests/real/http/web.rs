@@ -80,7 +80,7 @@ impl Web {
         let facts = connection.facts();
         let transport = if self.side.way == Way::Sse { Transport::HttpSse } else { Transport::StreamableHttp };
         assert_eq!((facts.revision, facts.transport), (peer.revision, transport), "{:?}", connection.trace());
-        assert!(facts.process.is_none(), "{}: it is nobody's child", self.side);
+        assert!(facts.process.is_none(), "{}: a remote server has no process", self.side);
         connection
     }
 

@@ -44,7 +44,7 @@ fn a_request_becomes_a_conversation() {
 async fn person(mut inbox: mpsc::Receiver<DeskMessage>, lines: &[&str]) -> Vec<String> {
     let mut shown = Vec::new();
     for line in lines {
-        let Some(DeskMessage::Question(mut question)) = inbox.recv().await else { panic!("nobody asks for {line}") };
+        let Some(DeskMessage::Question(mut question)) = inbox.recv().await else { panic!("no question for {line}") };
         shown.push(anstream::adapter::strip_str(&question.begin()).to_string());
         assert_eq!(question.on_input(DialogInput::Line((*line).to_owned())), None);
     }
@@ -108,7 +108,7 @@ async fn withdrawn_request_ends_sampling() {
     let ((slot, mut arrivals), (reply, answered)) = (slot(), AskReply::pair());
     let (console, model, ask) = (console(), model(&api).await, ask());
     let leaving = async {
-        let Some(DeskMessage::Question(question)) = arrivals.recv().await else { panic!("nobody asks") };
+        let Some(DeskMessage::Question(question)) = arrivals.recv().await else { panic!("no question arrived") };
         drop(answered);
         question
     };

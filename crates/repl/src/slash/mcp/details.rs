@@ -127,7 +127,7 @@ impl ServerSheet {
             self.0.wrapped_line("Server", &format_server_info(info), width);
         }
         self.0.line("Revision", &connected.revision.to_string());
-        self.0.wrapped_line("Can", &format_capabilities(&connected.capabilities), width);
+        self.0.wrapped_line("Features", &format_capabilities(&connected.capabilities), width);
         if let Some(pid) = connected.pid {
             self.0.line("Process", &pid.to_string());
         }
@@ -137,7 +137,7 @@ impl ServerSheet {
     }
 
     fn add_instructions(&mut self, text: &str, width: Option<usize>) {
-        self.0.line("Says", "to models, in its own words:");
+        self.0.line("Instructions for models", "");
         let shortened = EscapedText::multiline(text.trim(), MAX_INSTRUCTION_CHARS).to_string();
         for line in shortened.lines().take(MAX_INSTRUCTION_LINES) {
             self.add_server_line(line, width);
@@ -222,8 +222,8 @@ mod tests {
                 "config.json:1:",
                 "  Connected:   last at 20",
                 "  Server:      Harbour 1.2\n  Revision:    2026-07-28\n",
-                "  Can:         tools, resources, prompts",
-                "  Says:        to models, in its own words:\n  │ Ring the bell\\u{1b}[2J before you enter.\n",
+                "  Features:    tools, resources, prompts",
+                "  Instructions for models:\n  │ Ring the bell\\u{1b}[2J before you enter.\n",
                 "  Offers:      1 tool, 1 resource, 0 templates, 1 prompt\n",
             ] {
                 assert!(text.contains(part), "{part} in\n{text}");
@@ -239,7 +239,7 @@ mod tests {
         sheet.add_instructions(&"all is well and ".repeat(20), Some(40));
         sheet.add_stderr(&["Permission: all tools are allowed ".repeat(5)], Some(40));
         let text = anstream::adapter::strip_str(&sheet.0.text).to_string();
-        let ours = ["boom", "  Says:        to models, in its own words:", "  last lines of stderr:"];
+        let ours = ["boom", "  Instructions for models:", "  last lines of stderr:"];
         let others: Vec<&str> = text.lines().filter(|line| !ours.contains(line)).collect();
         assert!(
             others.len() > 10 && others.iter().all(|line| line.starts_with("  │ ") && line.width() <= 40),

@@ -23,7 +23,7 @@ fn run_lines(text: &str, lines: &[&str]) -> (DialogStep<ElicitationResponse>, St
     let mut turn = talk.begin();
     let mut shown = String::new();
     for line in lines {
-        let DialogStep::Ask { say, prompt, .. } = &turn else { panic!("nobody waits for {line}") };
+        let DialogStep::Ask { say, prompt, .. } = &turn else { panic!("no prompt waits for {line}") };
         shown.push_str(&format!("{}\n{prompt}{line}\n", plain(say)));
         turn = talk.on_input(DialogInput::Line((*line).to_owned()));
     }
@@ -123,7 +123,7 @@ fn invalid_value_is_explained_and_asked_again() {
     check_words(&[""], "  this field is required. Use :decline or :cancel to answer without it\nYour name: ");
     check_words(&["0123456789"], "  must have at most 9 characters\nYour name: ");
     check_words(&["Ada", "21"], "  must be at most 20\nn [7]: ");
-    check_words(&["Ada", "many"], "  must be an integer\nn [7]: ");
+    check_words(&["Ada", "many"], "  must be a whole number\nn [7]: ");
     check_words(&["Ada", "1", "bl\u{1b}ue"], "  `bl\\u{1b}ue` is not one of the options\nc [g]: ");
     check_words(&["Ada", ":skip"], "  this field is required. Use :decline or :cancel to answer without it\nn [7]: ");
     check_words(&["Ada", "1", ":skip"], "  this field cannot be skipped: its default value would be sent\nc [g]: ");

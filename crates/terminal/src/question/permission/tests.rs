@@ -32,7 +32,7 @@ fn run_lines(ask: &PermissionAsk, lines: &[&str]) -> (Option<PermissionAnswer>, 
     let mut talk = PermissionDialog::new(ask, Some("~/config.json"), ROOM);
     let (mut turn, mut shown) = (talk.begin(), String::new());
     for line in lines {
-        let DialogStep::Ask { say, prompt } = &turn else { panic!("nobody waits for {line}") };
+        let DialogStep::Ask { say, prompt } = &turn else { panic!("no prompt waits for {line}") };
         shown.push_str(&format!("{}\n{prompt}{line}\n", plain(say)));
         turn = talk.on_input(DialogInput::Line((*line).to_owned()));
     }
