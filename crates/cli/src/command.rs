@@ -13,6 +13,7 @@ mod demo;
 #[cfg(feature = "demo")]
 mod demo_server;
 mod export;
+mod help;
 mod hold;
 mod import;
 pub mod logout;
@@ -24,6 +25,7 @@ mod read;
 mod reload;
 mod resources;
 mod run;
+mod shared_options;
 pub mod stats;
 pub mod status;
 mod subscribe;
@@ -37,42 +39,43 @@ use std::process::ExitCode;
 
 use anstream::ColorChoice;
 use clap::error::ErrorKind;
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use wharf_spec::Environment;
 
 use configuration::{add, add_json, enable_disable, get, remove, schema, secret, validate};
 
 use wharf_terminal::config_context::ConfigArgs;
 use wharf_terminal::session;
-use wharf_terminal::session::CliContext;
+use wharf_terminal::session::{CliContext, CommonArgs};
 
 /// An MCP host: connects to MCP servers, lists and calls their tools. Without a command, starts an interactive session
 /// with a model.
 #[derive(Debug, Parser)]
-#[command(name = "wharf", version, after_help = EXAMPLES, disable_help_subcommand = true)]
+#[command(
+    name = "wharf",
+    version,
+    after_help = help::SEE_MORE,
+    after_long_help = help::EXAMPLES,
+    disable_help_subcommand = true
+)]
 pub struct Cli {
     /// When to use colour; NO_COLOR applies too
-    #[arg(long, global = true, value_enum, default_value_t = When::Auto, value_name = "WHEN", help_heading = "Output")]
+    #[arg(long, value_enum, default_value_t = When::Auto, value_name = "WHEN", help_heading = "Output")]
     color: When,
     #[command(flatten)]
     config: ConfigArgs,
     /// Check the configuration, as `wharf validate` does
-    #[arg(long, help_heading = "Configuration")]
+    #[arg(
+        long,
+        help_heading = "Configuration",
+        conflicts_with_all = ["model", "resume", "dangerously_skip_permissions"]
+    )]
     validate_config: bool,
     #[command(flatten)]
     repl: wharf_repl::ReplArgs,
     #[command(subcommand)]
     command: Option<TopLevelCommand>,
 }
-
-const EXAMPLES: &str = "\
-Examples:
-  wharf demo
-  wharf tools --stdio \"npx -y @modelcontextprotocol/server-everything\"
-  wharf call echo text=ahoy --stdio \"wharf demo-server\"
-
-Exit codes: 0 success, 1 other failure, 2 usage, 3 server unreachable or off-protocol, 4 login needed,
-5 denied, 6 the tool or server returned an error, 7 timed out, 130 interrupted.";
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum When {
@@ -172,10 +175,32 @@ impl Cli {
     /// Parses the arguments. Prints the error or the help text and exits the process if the arguments are invalid or
     /// ask for help.
     pub fn parse(arguments: Vec<OsString>) -> Self {
-        let command = Self::command();
+        let command = Self::definition();
         let arguments = call::separate_options(&command, strip_mcp_prefix(arguments));
-        let read = command.try_get_matches_from(arguments).and_then(|matches| Self::from_arg_matches(&matches));
-        read.unwrap_or_else(|error| error.exit())
+        let read = match command.try_get_matches_from(&arguments) {
+            Err(error) if error.kind() == ErrorKind::DisplayHelp => {
+                help::with_groups(&Self::definition()).try_get_matches_from(&arguments)
+            }
+            read => read,
+        };
+        read.and_then(|matches| Self::from_matches(&matches)).unwrap_or_else(|error| error.exit())
+    }
+
+    /// Returns the definition of the command line. Every command has those options of `wharf` that take effect there.
+    pub fn definition() -> clap::Command {
+        shared_options::add_to_commands(Self::command())
+    }
+
+    /// Reads the arguments. The options of `wharf` may stand before and after the name of a command.
+    fn from_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut cli = Self::from_arg_matches(matches)?;
+        let mut level = matches.subcommand();
+        while let Some((_, matches)) = level {
+            cli.config.add_matches(matches);
+            cli.color = shared_options::color(matches).unwrap_or(cli.color);
+            level = matches.subcommand();
+        }
+        Ok(cli)
     }
 
     /// Runs the command.
@@ -187,8 +212,11 @@ impl Cli {
         };
         let edge = CliContext { surroundings, color, config: self.config };
         let command = match self.command {
-            _ if self.validate_config => TopLevelCommand::Validate(validate::ValidateArgs::default()),
-            Some(_) if self.repl.has_any() => Self::command()
+            Some(_) if self.validate_config => Self::definition()
+                .error(ErrorKind::ArgumentConflict, "--validate-config applies to `wharf` without a command")
+                .exit(),
+            None if self.validate_config => TopLevelCommand::Validate(validate::ValidateArgs::default()),
+            Some(_) if self.repl.has_any() => Self::definition()
                 .error(
                     ErrorKind::ArgumentConflict,
                     "conversation options apply to `wharf` without a command, or to `wharf run`",
@@ -237,19 +265,25 @@ impl Cli {
             TopLevelCommand::Validate(args) => {
                 session::run(edge, &args.common(), async |on| validate::run(&args, on).await)
             }
-            TopLevelCommand::Import(args) => session::run(edge, &args.common, async |on| import::run(&args, on).await),
-            TopLevelCommand::Export(args) => session::run(edge, &args.common, async |on| export::run(&args, on).await),
-            TopLevelCommand::Schema(args) => session::run(edge, &args.common(), async |on| schema::run(on).await),
+            TopLevelCommand::Import(args) => {
+                session::run(edge, &args.common(), async |on| import::run(&args, on).await)
+            }
+            TopLevelCommand::Export(args) => {
+                session::run(edge, &args.common(), async |on| export::run(&args, on).await)
+            }
+            TopLevelCommand::Schema(_) => session::run(edge, &CommonArgs::default(), async |on| schema::run(on).await),
             TopLevelCommand::Secret(args) => {
                 session::run(edge, &args.common(), async |on| secret::run(&args, on).await)
             }
-            TopLevelCommand::Auth(args) => session::run(edge, args.common(), async |on| auth::run(&args, on).await),
-            TopLevelCommand::Logout(args) => session::run(edge, &args.common, async |on| logout::run(&args, on).await),
+            TopLevelCommand::Auth(args) => session::run(edge, &args.common(), async |on| auth::run(&args, on).await),
+            TopLevelCommand::Logout(args) => {
+                session::run(edge, &args.common(), async |on| logout::run(&args, on).await)
+            }
             TopLevelCommand::Approve(args) => {
-                session::run(edge, &args.common, async |on| approve::run(&args, on).await)
+                session::run(edge, &args.common(), async |on| approve::run(&args, on).await)
             }
             TopLevelCommand::Revoke(args) => {
-                session::run(edge, &args.common, async |on| approve::revoke(&args, on).await)
+                session::run(edge, &args.common(), async |on| approve::revoke(&args, on).await)
             }
             TopLevelCommand::Reload(args) => session::run(edge, &args.common(), async |on| reload::run(on).await),
             TopLevelCommand::Cancel(args) => session::run(edge, &args.common(), async |on| cancel::run(on).await),
@@ -257,7 +291,7 @@ impl Cli {
             TopLevelCommand::Status(args) => session::run(edge, &args.common, async |on| status::run(&args, on).await),
             TopLevelCommand::Test(args) => session::run(edge, &args.common, async |on| test::run(&args, on).await),
             TopLevelCommand::Why(args) => session::run(edge, &args.common, async |on| why::run(&args, on).await),
-            TopLevelCommand::Stats(args) => session::run(edge, &args.common, async |on| stats::run(&args, on).await),
+            TopLevelCommand::Stats(args) => session::run(edge, &args.common(), async |on| stats::run(&args, on).await),
             #[cfg(feature = "demo")]
             TopLevelCommand::DemoServer(args) => demo_server::run(args),
             TopLevelCommand::Completions(args) => completions::run(&args),
@@ -287,7 +321,7 @@ mod tests {
 
     #[test]
     fn the_arguments_are_consistent() {
-        Cli::command().debug_assert();
+        Cli::definition().debug_assert();
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use clap::Args;
+use clap::{ArgMatches, Args};
 use tokio::sync::oneshot;
 use wharf_config::{
     Config, ConfigPaths, ConfigProblem, ConfigReader, ConfiguredServer, GlobalSettings, ProblemSeverity,
@@ -21,23 +21,27 @@ use crate::suggestions::suggestion;
 #[derive(Debug, Clone, Default, Args)]
 pub struct ConfigArgs {
     /// Read this file above all others: JSON with comments, YAML or TOML; repeatable
-    #[arg(
-        long = "config",
-        visible_alias = "mcp-config",
-        global = true,
-        value_name = "FILE",
-        help_heading = "Configuration"
-    )]
+    #[arg(long = "config", visible_alias = "mcp-config", value_name = "FILE", help_heading = "Configuration")]
     files: Vec<PathBuf>,
     /// Read servers only from the files of --config
-    #[arg(long, global = true, help_heading = "Configuration")]
+    #[arg(long, help_heading = "Configuration")]
     only_config: bool,
     /// Fail on any problem in the configuration
-    #[arg(long, global = true, help_heading = "Configuration")]
+    #[arg(long, help_heading = "Configuration")]
     strict_config: bool,
 }
 
 impl ConfigArgs {
+    /// Adds the options given after the name of a command, as far as the command has them.
+    pub fn add_matches(&mut self, matches: &ArgMatches) {
+        if let Ok(Some(files)) = matches.try_get_many::<PathBuf>("files") {
+            self.files.extend(files.cloned());
+        }
+        let is_set = |id| matches.try_get_one::<bool>(id).ok().flatten().is_some_and(|is_set| *is_set);
+        self.only_config |= is_set("only_config");
+        self.strict_config |= is_set("strict_config");
+    }
+
     /// Returns options that select only this file.
     pub fn only(file: impl Into<PathBuf>) -> Self {
         Self { files: vec![file.into()], only_config: true, ..Self::default() }

@@ -34,6 +34,16 @@ pub struct ServerArg {
     dial: DialArgs,
 }
 
+/// The HTTP server of a command, if not a configured one.
+#[derive(Debug, Args)]
+pub struct UrlArg {
+    /// Use the server at this URL: http:// or https://
+    #[arg(long, value_name = "URL", help_heading = "Server")]
+    url: Option<String>,
+    #[command(flatten)]
+    dial: DialArgs,
+}
+
 /// The servers of a command.
 #[derive(Debug, Args)]
 pub struct ServerArgs {
@@ -95,6 +105,27 @@ enum TransportArg {
     Http,
     /// HTTP+SSE of revision 2024-11-05
     Sse,
+}
+
+impl UrlArg {
+    /// Returns the server of this name or URL, or the one that `--url` gives.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such server, or if options do not apply.
+    pub async fn resolve(&self, session: &CommandSession, word: Option<&str>) -> Result<ServerEntry, Failure> {
+        let mut servers = Vec::new();
+        match word {
+            Some(word) => servers.push(resolve::resolve_word(session, word, &self.dial).await?),
+            None => self.dial.resolve(self.url.as_slice(), session, &mut servers)?,
+        }
+        let address = word.filter(|word| is_address(word));
+        self.dial.check(self.url.iter().len() + address.iter().len())?;
+        servers.pop().ok_or_else(|| {
+            Failure::usage("no server given")
+                .with_hint("name a server or give its --url; `wharf list` shows the configured ones")
+        })
+    }
 }
 
 impl ServerArg {

@@ -28,7 +28,7 @@ use crate::table::wrap;
 use crate::tap::{CommandTap, ShownServers, TraceFile};
 
 /// Options common to all commands that use servers.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct CommonArgs {
     /// Write one JSON document instead of text
     #[arg(long, help_heading = "Output")]

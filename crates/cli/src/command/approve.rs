@@ -20,25 +20,32 @@ const MIN_DIGEST_PREFIX: usize = 12;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A project's servers do not start until you approve them. Each definition is shown in full before you are asked.
-An approval covers exactly that definition and is checked before every start. You are asked again if an argument or a
-variable changes, or the content of the program, of a file among the arguments, of a module run by -m, or of files
-that launchers read in the directory (package.json, .npmrc, pyproject.toml). Files loaded by these are not covered.
-Your own servers that refer to the project directory (${project}) need one approval per project.
+A project's servers do not start until you approve them. Each definition is shown in full before you are asked. \
+An approval covers exactly that definition and is checked before every start. You are asked again if an argument \
+or a variable changes, or the content of the program, of a file among the arguments, of a module run by -m, or \
+of files that launchers read in the directory (package.json, .npmrc, pyproject.toml). Files loaded by these are \
+not covered. Your own servers that refer to the project directory (${project}) need one approval per project.
 
 Examples:
   wharf approve
   wharf approve docs
   wharf approve docs --json | jq -r '.items[0].digest'
-  wharf approve docs --digest 3f29c1d0a4be      (in a script, after review)")]
+  wharf approve docs --digest 3f29c1d0a4be")]
 pub struct ApproveArgs {
     /// Servers to review; default: all that await approval
     servers: Vec<String>,
     /// Approve without asking if the digest starts with this prefix (12 digits or more)
     #[arg(long, value_name = "HEX")]
     digest: Option<String>,
-    #[command(flatten)]
-    pub common: CommonArgs,
+    /// Write one JSON document instead of text
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+impl ApproveArgs {
+    pub fn common(&self) -> CommonArgs {
+        CommonArgs { json: self.json, ..CommonArgs::default() }
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -53,8 +60,15 @@ pub struct RevokeArgs {
     /// Revoke every approval of this project
     #[arg(long, conflicts_with = "servers")]
     all: bool,
-    #[command(flatten)]
-    pub common: CommonArgs,
+    /// Write one JSON document instead of text
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+impl RevokeArgs {
+    pub fn common(&self) -> CommonArgs {
+        CommonArgs { json: self.json, ..CommonArgs::default() }
+    }
 }
 
 #[derive(Serialize)]
@@ -117,7 +131,7 @@ pub async fn revoke(args: &RevokeArgs, session: &CommandSession) -> CommandResul
             let names = config.servers.iter().filter(|server| server.layer.needs_approval());
             let hint = suggestion(name, names.map(|server| server.name.as_str()));
             return Err(
-                Failure::usage(format_args!("the project has no server `{}`", printable_word(name))).with_hint(hint)
+                Failure::usage(format_args!("no project server named `{}`", printable_word(name))).with_hint(hint)
             );
         }
         taken.extend(revoked);

@@ -16,7 +16,7 @@ use wharf_terminal::age::ExpiryText;
 use wharf_terminal::clock::{timestamp, unix_time};
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure, login_arguments};
 use wharf_terminal::login_errors::login_failure;
-use wharf_terminal::servers::{ServerArg, connect_one, printable_word};
+use wharf_terminal::servers::{UrlArg, connect_one, printable_word};
 use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 
@@ -27,9 +27,9 @@ pub use status::account_label;
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "\
-Opens the login page in your browser after you confirm, and waits for the redirect. The login is stored in the
-system keyring if one works, otherwise in a file that only you can read. It is renewed automatically.
-If discovery fails, set the login parameters under `oauth` in the server's entry.
+Opens the login page in your browser after you confirm, and waits for the redirect. The login is stored in the \
+system keyring if one works, otherwise in a file that only you can read. It is renewed automatically. If \
+discovery fails, set the login parameters under `oauth` in the server's entry.
 
 Examples:
   wharf auth docs
@@ -42,7 +42,7 @@ pub struct AuthArgs {
     #[command(subcommand)]
     action: Option<AuthAction>,
     /// Server: a configured name, a URL, or FILE:NAME
-    #[arg(value_name = "SERVER")]
+    #[arg(value_name = "SERVER", conflicts_with = "url")]
     word: Option<String>,
     /// Print the login URL instead of opening it, and read the redirect URL from stdin
     #[arg(long, conflicts_with_all = ["device", "yes"])]
@@ -57,7 +57,7 @@ pub struct AuthArgs {
     #[arg(long, value_name = "SCOPES")]
     scope: Option<String>,
     #[command(flatten)]
-    server: ServerArg,
+    server: UrlArg,
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -69,10 +69,10 @@ enum AuthAction {
 }
 
 impl AuthArgs {
-    pub fn common(&self) -> &CommonArgs {
+    pub fn common(&self) -> CommonArgs {
         match &self.action {
-            Some(AuthAction::Status(status)) => &status.common,
-            None => &self.common,
+            Some(AuthAction::Status(status)) => status.common(),
+            None => self.common.clone(),
         }
     }
 

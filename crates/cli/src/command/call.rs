@@ -33,36 +33,42 @@ pub use follow::progress_text;
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "wharf call [OPTIONS] <SERVER> <TOOL> [ARGUMENT]...\n       \
-                      wharf call [OPTIONS] --stdio <COMMAND>|--url <URL> <TOOL> [ARGUMENT]...",
+                      wharf call --stdio <COMMAND> <TOOL> [ARGUMENT]...\n       \
+                      wharf call --url <URL> <TOOL> [ARGUMENT]...",
     after_help = "\
-Server and tool may also be written as one word: server.tool, server/tool, server:tool, server__tool,
-mcp__server__tool, or any alias that `wharf tools --json` lists. Instead of a server name you can give a
-URL, or FILE:NAME for an entry of a configuration file.
+Server and tool may also be written as one word: server.tool, server/tool, server:tool, server__tool, \
+mcp__server__tool, or any alias that `wharf tools --json` lists. Instead of a server name you can give a URL, or \
+FILE:NAME for an entry of a configuration file.
 
 Arguments:
-  name=value        a string, number, boolean or JSON, typed by the tool's schema
-  name:value        the same
-  --name value      the same; --name alone is true for a boolean
-  name:=JSON        JSON, sent unchanged
-  name=@FILE        the content of a text file
-  --args JSON       a whole object, also --params; - reads stdin, and so does the argument - alone
-  'tool(a: 1)'      a call expression; name=value overrides it, and --args
+  name=value    text, number, boolean or JSON, as the tool's
+                schema demands
+  name:value    the same
+  --name value  the same; --name alone is true for a boolean
+  name:=JSON    JSON, sent unchanged
+  name=@FILE    the content of a text file
+  --args JSON   a whole object, also --params
+  --args -      an object from stdin; - alone does the same
+  'tool(a: 1)'  a call expression; name=value overrides it
 
-After the tool's name, --name is an argument of the tool, unless wharf has an option of that name. To pass such an
-argument to the tool, write name=value, or put it after --. Arguments are checked
-before anything is sent. `wharf call SERVER TOOL --help` lists the arguments of a tool.
+After the tool's name, --name is an argument of the tool, unless wharf has an option of that name. To pass such \
+an argument to the tool, write name=value, or put it after --. Arguments are checked before anything is sent. \
+`wharf call SERVER TOOL --help` lists the arguments of a tool.
 
 A tool may ask for input before it returns: you are prompted at a terminal, and --answer answers in advance.
 
 Examples:
   wharf call git log --max-count 3
   wharf call git.log max_count=3 --json
-  wharf call https://mcp.example.org/mcp search query=\"hello there\"
-  wharf call echo text=\"hello there\" --stdio \"wharf demo-server\"
+  wharf call https://example.org/mcp search query=\"tides\"
+  wharf call echo text=hello --stdio \"wharf demo-server\"
   wharf call 'add(a: 1, b: 2)' --stdio \"wharf demo-server\"
-  echo '{\"text\":\"from a pipe\"}' | wharf call echo - --stdio \"wharf demo-server\"
-  wharf call book_berth --answer email=ada@harbour.example --answer nights=3 --stdio \"wharf demo-server\"
-  wharf call unload_ship containers=9 --task --stdio \"wharf demo-server\""
+  echo '{\"text\":\"from a pipe\"}' \\
+      | wharf call echo - --stdio \"wharf demo-server\"
+  wharf call book_berth --answer email=ada@harbour.example \\
+      --answer nights=3 --stdio \"wharf demo-server\"
+  wharf call unload_ship containers=9 --task \\
+      --stdio \"wharf demo-server\""
 )]
 pub struct CallArgs {
     /// Server (unless given by --stdio or --url), tool, and the tool's arguments

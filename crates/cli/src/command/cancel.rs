@@ -8,7 +8,7 @@ use wharf_terminal::session::{CommandSession, CommonArgs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Same as Ctrl-C there: pending calls are cancelled and their servers notified. The running wharf is found by the
+Same as Ctrl-C there: pending calls are cancelled and their servers notified. The running wharf is found by the \
 working directory and --config.
 
 Examples:

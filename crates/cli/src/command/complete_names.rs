@@ -10,7 +10,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Arg, Command, CommandFactory as _};
+use clap::{Arg, Command};
 use serde::Deserialize;
 use wharf_config::{Config, load};
 
@@ -34,7 +34,7 @@ const MAX_NAME_LEN: usize = 128;
 const MAX_CATALOG_BYTES: u64 = 8 << 20;
 
 pub fn run(args: &CompleteNamesArgs, edge: CliContext) -> ExitCode {
-    let Some(wanted) = completion_target(&Cli::command(), &args.words) else { return ExitCode::SUCCESS };
+    let Some(wanted) = completion_target(&Cli::definition(), &args.words) else { return ExitCode::SUCCESS };
     let (places, state) = config_paths(&edge.config, &edge.surroundings);
     let names = wanted.names(&load(&places, &edge.surroundings), state.as_deref());
     let lines: String =
@@ -193,7 +193,7 @@ mod tests {
             ("status north", Some(CompletionTarget::Servers)),
         ] {
             let words: Vec<String> = typed.split_whitespace().map(str::to_owned).collect();
-            assert_eq!(completion_target(&Cli::command(), &words), expected, "{typed}");
+            assert_eq!(completion_target(&Cli::definition(), &words), expected, "{typed}");
         }
     }
 

@@ -6,7 +6,7 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::{Command, CommandFactory as _};
+use clap::Command;
 use clap_complete::Shell;
 
 use super::Cli;
@@ -17,9 +17,11 @@ use wharf_terminal::failure::Failure;
 Bash, zsh and fish also complete the names of configured servers and of their tools as last listed.
 
 Examples:
-  wharf completions bash > ~/.local/share/bash-completion/completions/wharf
+  wharf completions bash \\
+      > ~/.local/share/bash-completion/completions/wharf
   wharf completions zsh > \"${fpath[1]}/_wharf\"
-  wharf completions fish > ~/.config/fish/completions/wharf.fish")]
+  wharf completions fish \\
+      > ~/.config/fish/completions/wharf.fish")]
 pub struct CompletionsArgs {
     /// Shell to write the script for
     shell: Shell,
@@ -45,7 +47,7 @@ fn script(shell: Shell) -> String {
 
 /// Returns the command definition without hidden commands, which clap would complete as well.
 fn visible_commands() -> Command {
-    let all = Cli::command();
+    let all = Cli::definition();
     let shown = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
     let bare = Command::new("wharf").version(env!("CARGO_PKG_VERSION")).disable_help_subcommand(true);
     bare.args(all.get_arguments().cloned()).subcommands(shown)

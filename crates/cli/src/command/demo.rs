@@ -23,7 +23,7 @@ use tour::DemoTour;
 Examples:
   wharf demo
   wharf demo --ask
-  wharf demo --json | jq '.steps[] | {name, ok, duration_ms}'")]
+  wharf demo --json | jq '.steps[] | {name, ok}'")]
 pub struct DemoArgs {
     /// Answer the server's question yourself at the terminal
     #[arg(long)]

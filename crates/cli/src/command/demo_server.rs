@@ -15,7 +15,8 @@ use wharf_terminal::stdin;
 #[command(after_help = "\
 Examples:
   wharf tools --stdio \"wharf demo-server\"
-  wharf tools --stdio \"wharf demo-server --revision 2024-11-05\"
+  wharf tools \\
+      --stdio \"wharf demo-server --revision 2024-11-05\"
   wharf call slow seconds=3 --stdio \"wharf demo-server\"
   wharf subscribe --stdio \"wharf demo-server --tide 1000\"
   wharf demo-server --http 127.0.0.1:8080

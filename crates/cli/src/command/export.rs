@@ -13,7 +13,7 @@ use wharf_terminal::session::{CommandSession, CommonArgs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The file goes to stdout, and notes on unsupported settings to stderr. Variables and secrets stay references;
+The file goes to stdout, and notes on unsupported settings to stderr. Variables and secrets stay references; \
 values in clear text are exported in clear text.
 
 Examples:
@@ -25,8 +25,15 @@ pub struct ExportArgs {
     client: String,
     /// Servers to export; default: all in effect
     servers: Vec<String>,
-    #[command(flatten)]
-    pub common: CommonArgs,
+    /// Write one JSON document instead of text
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+impl ExportArgs {
+    pub fn common(&self) -> CommonArgs {
+        CommonArgs { json: self.json, ..CommonArgs::default() }
+    }
 }
 
 #[derive(Serialize)]

@@ -9,7 +9,7 @@ use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::stdin;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  wharf hold --stdio \"wharf demo-server\" --then close")]
+#[command(after_help = "Examples:\n  wharf hold --stdio \"wharf demo-server\" --then close")]
 pub struct HoldArgs {
     #[command(flatten)]
     servers: ServerArgs,

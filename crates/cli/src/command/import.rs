@@ -22,14 +22,15 @@ use wharf_terminal::style::{GOOD, HEADING, NAME, QUIET, WARNING, paint};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Each server is shown in full and stored only if you agree. No server is started.
+Without a program, reads the files of all programs found on this machine. Each server is shown in full and \
+stored only if you agree; --all, for scripts, stores every one disabled. No server is started.
 
 Examples:
-  wharf import                               (all programs found on this machine)
+  wharf import
   wharf import cursor
   wharf import codex git docs
   wharf import vs-code --file .vscode/mcp.json
-  wharf import --all                         (for scripts: stores everything, disabled)")]
+  wharf import --all")]
 pub struct ImportArgs {
     /// Program: claude-code, claude-desktop, cursor, vs-code, codex, gemini, opencode, goose, zed or windsurf
     client: Option<String>,
@@ -47,8 +48,15 @@ pub struct ImportArgs {
     /// Configuration to write to
     #[arg(long, short, value_enum, default_value_t = ConfigScope::Global)]
     scope: ConfigScope,
-    #[command(flatten)]
-    pub common: CommonArgs,
+    /// Write one JSON document instead of text
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+impl ImportArgs {
+    pub fn common(&self) -> CommonArgs {
+        CommonArgs { json: self.json, ..CommonArgs::default() }
+    }
 }
 
 /// A server found in another program's file.
@@ -137,7 +145,7 @@ fn find_servers(args: &ImportArgs, session: &CommandSession) -> Result<Vec<Found
         if !found.iter().any(|one| one.server.id == *name) {
             let names = found.iter().map(|one| one.server.id.as_str());
             let hint = wharf_terminal::suggestions::suggestion(name, names);
-            return Err(Failure::usage(format_args!("no server `{name}` to import")).with_hint(hint));
+            return Err(Failure::usage(format_args!("no server named `{name}` to import")).with_hint(hint));
         }
     }
     found.retain(|one| args.servers.is_empty() || args.servers.contains(&one.server.id));

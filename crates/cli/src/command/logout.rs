@@ -26,8 +26,18 @@ pub struct LogoutArgs {
     /// Log out of every account of the server
     #[arg(long, conflicts_with = "account")]
     all: bool,
-    #[command(flatten)]
-    pub common: CommonArgs,
+    /// Write one JSON document instead of text
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+    /// Account to log out of; default: the one in use
+    #[arg(long, value_name = "NAME", help_heading = "Server")]
+    account: Option<String>,
+}
+
+impl LogoutArgs {
+    pub fn common(&self) -> CommonArgs {
+        CommonArgs { json: self.json, account: self.account.clone(), ..CommonArgs::default() }
+    }
 }
 
 pub async fn run(args: &LogoutArgs, session: &CommandSession) -> CommandResult {

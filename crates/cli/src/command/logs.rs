@@ -22,15 +22,15 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Every line starts with its time in UTC. `|` marks stderr output of the server, `-` its process events.
-Secrets of the server are masked. If there is no log of a server, a running `wharf` is asked for its last
-lines. With --json and --follow each line is a document of its own.
+Every line starts with its time in UTC. `|` marks stderr output of the server, `-` its process events. Secrets \
+of the server are masked. If there is no log of a server, a running `wharf` is asked for its last lines. With \
+--json and --follow each line is a document of its own.
 
 Examples:
   wharf logs
   wharf logs github -n 200
   wharf logs github --follow
-  wharf logs --json | jq -r '.items[] | select(.server == \"github\") | .text'")]
+  wharf logs github --json | jq -r '.items[].text'")]
 pub struct LogsArgs {
     /// Server to show; default: all servers, merged by time
     #[arg(value_name = "SERVER")]

@@ -5,7 +5,6 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::CommandFactory as _;
 use clap_mangen::Man;
 
 use super::Cli;
@@ -37,12 +36,12 @@ pub fn run(args: &ManArgs) -> ExitCode {
 
 fn print() -> Result<(), Failure> {
     let mut page = Vec::new();
-    let rendered = Man::new(Cli::command()).render(&mut page);
+    let rendered = Man::new(Cli::definition()).render(&mut page);
     rendered.and_then(|()| io::stdout().lock().write_all(&page)).map_err(Failure::from_stdout_error)
 }
 
 fn write_all(directory: &Path) -> Result<(), Failure> {
-    let written = fs::create_dir_all(directory).and_then(|()| clap_mangen::generate_to(Cli::command(), directory));
+    let written = fs::create_dir_all(directory).and_then(|()| clap_mangen::generate_to(Cli::definition(), directory));
     written.map_err(|error| {
         let shown = directory.display().to_string();
         let shown = wharf_spec::UntrustedText::new(&shown);

@@ -17,14 +17,20 @@ use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{HEADING, paint};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "wharf prompt [OPTIONS] <SERVER> <NAME> [ARGUMENT]...\n       \
+                      wharf prompt --stdio <COMMAND> <NAME> [ARGUMENT]...\n       \
+                      wharf prompt --url <URL> <NAME> [ARGUMENT]...",
+    after_help = "\
 Examples:
   wharf prompt harbour welcome name=Ada
   wharf prompt welcome name=Ada --stdio \"wharf demo-server\"
-  wharf prompt review code=@main.rs language=Rust --json --stdio \"wharf demo-server\"")]
+  wharf prompt review code=@main.rs language=Rust --json \\
+      --stdio \"wharf demo-server\""
+)]
 pub struct PromptArgs {
     /// Server (unless given by --stdio or --url), prompt name, and arguments: name=value or name=@FILE
-    #[arg(value_name = "SERVER> <NAME> [NAME=VALUE", required = true)]
+    #[arg(value_name = "WORD", required = true)]
     words: Vec<String>,
     #[command(flatten)]
     services: ServiceArgs,

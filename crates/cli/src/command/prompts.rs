@@ -13,7 +13,7 @@ Examples:
   wharf prompts
   wharf prompts NAME
   wharf prompts --stdio \"wharf demo-server\"
-  wharf prompts --json --stdio \"wharf demo-server\" | jq '.items[] | {name, arguments}'")]
+  wharf prompts --json | jq '.items[] | {name, arguments}'")]
 pub struct PromptsArgs {
     #[command(flatten)]
     servers: ServerArgs,

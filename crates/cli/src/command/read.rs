@@ -20,7 +20,9 @@ use wharf_terminal::session::{CommandSession, CommonArgs};
 Examples:
   wharf read harbour demo://greeting
   wharf read demo://greeting --stdio \"wharf demo-server\"
-  wharf read demo://logo --json --stdio \"wharf demo-server\" | jq -r '.contents[0].blob' | base64 -d > logo.png")]
+  wharf read demo://logo --json \\
+      --stdio \"wharf demo-server\" \\
+      | jq -r '.contents[0].blob' | base64 -d > logo.png")]
 pub struct ReadArgs {
     /// Server (unless given by --stdio or --url), and resource URI
     #[arg(value_name = "SERVER> <URI", required = true, num_args = 1..=2)]

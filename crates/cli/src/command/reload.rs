@@ -9,8 +9,9 @@ use wharf_terminal::session::{CommandSession, CommonArgs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-`wharf` reloads changed files automatically, `wharf run` on request only. The process to reload is found by the working
-directory and --config. The exit code is 2 if part of the configuration could not be applied; the problems are printed.
+`wharf` reloads changed files automatically, `wharf run` on request only. The process to reload is found by the \
+working directory and --config. The exit code is 2 if part of the configuration could not be applied; the \
+problems are printed.
 
 Examples:
   wharf reload

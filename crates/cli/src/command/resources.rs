@@ -13,7 +13,7 @@ Examples:
   wharf resources
   wharf resources NAME
   wharf resources --stdio \"wharf demo-server\"
-  wharf resources --json --stdio \"wharf demo-server\" | jq -r '.items[].uri'")]
+  wharf resources --json | jq -r '.items[].uri'")]
 pub struct ResourcesArgs {
     #[command(flatten)]
     servers: ServerArgs,

@@ -30,18 +30,18 @@ const DEFAULT_SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The answer is streamed to stdout, tool calls are listed on stderr. With --json every event is a document on a line of its
-own; docs/agent.md lists them. Calls that would need a prompt are denied. Allow them with rules or `trust`, see
-docs/permissions.md.
+The answer is streamed to stdout, tool calls are listed on stderr. With --json every event is a document on a \
+line of its own; docs/agent.md lists them. Calls that would need a prompt are denied. Allow them with rules or \
+`trust`, see docs/permissions.md.
 
-Exit codes: 0 done, 1 stopped (a loop, too many requests, too long an answer) or failed,
-2 no model, 3 model unreachable, 4 key rejected by the model, 7 timed out, 130
-cancelled.
+Exit codes: 0 done, 1 stopped (a loop, too many requests, too long an answer) or failed, 2 no model, 3 model \
+unreachable, 4 key rejected by the model, 7 timed out, 130 cancelled.
 
 Examples:
   wharf run \"what changed in this repository today?\"
   git diff | wharf run --server git -
-  wharf run --model ollama/gpt-oss:20b --json \"add 2 and 3\" | jq -r 'select(.event == \"ended\") | .text'
+  wharf run --model ollama/gpt-oss:20b --json \"add 2, 3\" \\
+      | jq -r 'select(.event == \"ended\") | .text'
   wharf run --resume \"and yesterday?\"")]
 pub struct RunArgs {
     /// Task; `-` reads stdin

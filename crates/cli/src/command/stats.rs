@@ -16,8 +16,8 @@ use wharf_terminal::style::{NAME, paint};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Counts the calls of all processes that share this state directory, for as long as the audit log keeps them. Half of
-the calls took no longer than p50, nine of ten no longer than p90.
+Counts the calls of all processes that share this state directory, for as long as the audit log keeps them. Half \
+of the calls took no longer than p50, nine of ten no longer than p90.
 
 Examples:
   wharf stats
@@ -30,8 +30,15 @@ pub struct StatsArgs {
     /// Count only calls of this period: 90s, 15m, 36h, 7d or 2w
     #[arg(long, value_name = "PERIOD", value_parser = parse_period)]
     since: Option<Duration>,
-    #[command(flatten)]
-    pub common: CommonArgs,
+    /// Write one JSON document instead of text
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+impl StatsArgs {
+    pub fn common(&self) -> CommonArgs {
+        CommonArgs { json: self.json, ..CommonArgs::default() }
+    }
 }
 
 /// JSON document of the statistics.

@@ -19,15 +19,16 @@ use wharf_terminal::status::status_rows::{StatusRow, worst_kind_of_rows};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-If a `wharf` or `wharf run` is running in this directory with the same --config, it is asked for the status.
-Otherwise, and with --connect, --watch or --brief, all enabled servers are connected in parallel; lazy ones stay
-idle unless they are named. The exit code is 0 when all of them are ready, and otherwise that of the worst: 3 unreachable,
-7 timed out, 4 login needed, 2 configuration.
+If a `wharf` or `wharf run` is running in this directory with the same --config, it is asked for the status. \
+Otherwise, and with --connect, --watch or --brief, all enabled servers are connected in parallel; lazy ones stay \
+idle unless they are named. The exit code is 0 when all of them are ready, and otherwise that of the worst: 3 \
+unreachable, 7 timed out, 4 login needed, 2 configuration.
 
 Examples:
   wharf status
   wharf status git files
-  wharf status --json | jq -r '.items[] | select(.state != \"ready\") | .id'
+  wharf status --json \\
+      | jq -r '.items[] | select(.state != \"ready\") | .id'
   wharf status --watch")]
 pub struct StatusArgs {
     /// Show only these servers

@@ -12,8 +12,8 @@ use wharf_terminal::style::{GOOD, paint};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit codes: 2 configuration error, 3 the server is unreachable or does not speak MCP,
-4 login needed, 5 not approved, 7 timed out.
+Exit codes: 2 configuration error, 3 the server is unreachable or does not speak MCP, 4 login needed, 5 not \
+approved, 7 timed out.
 
 Examples:
   wharf test git

@@ -24,7 +24,7 @@ Examples:
   wharf tools git --schema
   wharf tools --search \"create issue\"
   wharf tools --stdio \"wharf demo-server\"
-  wharf tools --json --stdio \"wharf demo-server\" | jq '.items[].name'")]
+  wharf tools --json | jq '.items[].name'")]
 pub struct ToolsArgs {
     #[command(flatten)]
     servers: ServerArgs,

@@ -21,9 +21,9 @@ use wharf_terminal::table::wrap;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Steps: config, approval, expand; then path and spawn, or dial, tls and login; then handshake, ping, list, schema.
-Failure codes are stable, and docs/troubleshooting.md lists the cause and fix of each. Values of variables
-and secrets are never shown.
+Steps: config, approval, expand; then path and spawn, or dial, tls and login; then handshake, ping, list, \
+schema. Failure codes are stable, and docs/troubleshooting.md lists the cause and fix of each. Values of \
+variables and secrets are never shown.
 
 Examples:
   wharf why git

@@ -15,6 +15,7 @@ mod demo_http;
 mod failures;
 mod fidelity;
 mod guards;
+mod help;
 mod hold;
 mod homes;
 mod house;

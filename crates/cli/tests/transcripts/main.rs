@@ -111,11 +111,12 @@ fn replay_in(pass: Pass, page: &mut Page, name: &str) -> Vec<String> {
     differences
 }
 
-/// The names below `Commands:`.
+/// Returns the names of the commands that the help lists, in all of its groups.
 fn listed_commands(help: &str) -> Vec<&str> {
-    let (_, after) = help.split_once("Commands:\n").unwrap();
-    let lines = after.lines().take_while(|line| !line.is_empty());
-    lines
+    let (_, after) = help.split_once("\nUse:\n").unwrap();
+    let (groups, _) = after.split_once("\nOptions:\n").unwrap();
+    groups
+        .lines()
         .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
         .filter_map(|line| line.split_whitespace().next())
         .collect()

@@ -78,7 +78,22 @@ mod tests {
             assert!(help.contains(part), "{help}");
         }
         assert_eq!(told("modle", None).unwrap_err().hints, ["did you mean `/model`?"]);
-        let narrow = told("mcp", Some(60)).unwrap();
-        assert!(narrow.lines().all(|line| line.width() <= 60), "{narrow}");
+    }
+
+    #[test]
+    fn help_fits_terminals_of_60_and_80_columns() {
+        let grammar = grammar();
+        let inner = grammar.find_subcommand("mcp").into_iter().flat_map(clap::Command::get_subcommands);
+        let inner = inner.map(|command| vec!["mcp".to_owned(), command.get_name().to_owned()]);
+        let outer = grammar.get_subcommands().map(|command| vec![command.get_name().to_owned()]);
+        for words in outer.chain(inner).chain([Vec::new()]) {
+            let help = |width| if words.is_empty() { overview(width) } else { usage(&words, width).unwrap() };
+            let plain = |width| anstream::adapter::strip_str(&help(width)).to_string();
+            for width in [60, 80] {
+                let text = plain(Some(width));
+                assert!(text.lines().all(|line| line.width() <= width), "{text}");
+                assert!(words.is_empty() || text.split_whitespace().eq(plain(None).split_whitespace()), "{text}");
+            }
+        }
     }
 }

@@ -30,8 +30,18 @@ pub struct AuthStatusArgs {
     /// Show only this server
     #[arg(value_name = "SERVER")]
     word: Option<String>,
-    #[command(flatten)]
-    pub common: CommonArgs,
+    /// Write one JSON document instead of text
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+    /// Show only this account
+    #[arg(long, value_name = "NAME", help_heading = "Server")]
+    account: Option<String>,
+}
+
+impl AuthStatusArgs {
+    pub fn common(&self) -> CommonArgs {
+        CommonArgs { json: self.json, account: self.account.clone(), ..CommonArgs::default() }
+    }
 }
 
 /// State of a login.

@@ -103,12 +103,11 @@ fn looks_like_option(word: &OsStr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     #[track_caller]
     fn check(line: &str, expected: &str) {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        let sorted = separate_options(&crate::command::Cli::command(), words);
+        let sorted = separate_options(&crate::command::Cli::definition(), words);
         let sorted: Vec<&str> = sorted.iter().filter_map(|word| word.to_str()).collect();
         assert_eq!(sorted.join(" "), expected, "{line}");
     }

@@ -19,17 +19,26 @@ use wharf_terminal::question;
 use wharf_terminal::session::{CommandSession, CommonArgs};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-A server you add yourself is approved. With --scope global it starts in a private directory of its own;
---cwd '${project}' starts it in the project directory (one approval per project). Write secrets as ${VARIABLE} or ${secret:NAME}
-(wharf secret set NAME). A value of - is prompted for without echo, or read as a line of stdin if that is a pipe.
+#[command(
+    override_usage = "wharf add [OPTIONS] <ID> <URL|COMMAND> [ARGS]...\n       \
+                      wharf add [OPTIONS] <ID> -- <COMMAND>...",
+    after_help = "\
+A server you add yourself is approved. With --scope global it starts in a private directory of its own; --cwd \
+'${project}' starts it in the project directory (one approval per project). Write secrets as ${VARIABLE} or \
+${secret:NAME} (wharf secret set NAME). A value of - is prompted for without echo, or read as a line of stdin if \
+that is a pipe.
 
 Examples:
   wharf add docs https://mcp.example.org/mcp
-  wharf add github -e 'GITHUB_TOKEN=${secret:github}' -- npx -y @modelcontextprotocol/server-github
-  wharf add files --scope global npx -y @modelcontextprotocol/server-filesystem ~/notes
-  wharf add api --transport sse --url https://example.org/sse -H 'Authorization: -'
-  wharf add git --command uvx --arg mcp-server-git --exclude-tools git_reset,git_commit")]
+  wharf add github -e 'GITHUB_TOKEN=${secret:github}' \\
+      -- npx -y @modelcontextprotocol/server-github
+  wharf add files --scope global \\
+      npx -y @modelcontextprotocol/server-filesystem ~/notes
+  wharf add api --transport sse -H 'Authorization: -' \\
+      --url https://example.org/sse
+  wharf add git --command uvx --arg mcp-server-git \\
+      --exclude-tools git_reset,git_commit"
+)]
 pub struct AddArgs {
     /// Name of the server: 1 to 64 letters, digits, _ and -
     id: String,

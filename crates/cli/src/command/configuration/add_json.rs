@@ -9,12 +9,14 @@ use wharf_terminal::stdin;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The entry is the object under the id in a configuration file; see `wharf schema` and docs/configuration.md for its keys.
+The entry is the object under the id in a configuration file; see `wharf schema` and docs/configuration.md for \
+its keys. The entry {\"enabled\": false} disables a server of a lower layer for this project.
 
 Examples:
-  wharf add-json docs '{\"url\": \"https://mcp.example.org/mcp\"}'
-  wharf add-json git '{\"command\": \"uvx\", \"args\": [\"mcp-server-git\"]}' --scope global
-  wharf add-json noisy '{\"enabled\": false}'      (disables a server of a lower layer for this project)
+  wharf add-json docs '{\"url\": \"https://example.org/mcp\"}'
+  wharf add-json git --scope global \\
+      '{\"command\": \"uvx\", \"args\": [\"mcp-server-git\"]}'
+  wharf add-json noisy '{\"enabled\": false}'
   jq .mcpServers.docs other.json | wharf add-json docs -")]
 pub struct AddJsonArgs {
     /// Name of the server: 1 to 64 letters, digits, _ and -

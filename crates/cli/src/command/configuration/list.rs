@@ -17,21 +17,22 @@ use wharf_terminal::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Lists the configured servers and starts none without --probe. A row marked · is overridden by another with the same id.
-States: enabled, disabled, unapproved (a project's server you have not approved), changed (since you approved it),
-broken (see wharf validate), replaced (by a higher layer).
+Lists the configured servers and starts none without --probe. A row marked · is overridden by another with the \
+same id. States: enabled, disabled, unapproved (a project's server you have not approved), changed (since you \
+approved it), broken (see wharf validate), replaced (by a higher layer).
 
 Examples:
   wharf list
   wharf list --scope project
   wharf list --probe
-  wharf list --json | jq -r '.items[] | select(.state == \"broken\") | .id'")]
+  wharf list --json \\
+      | jq -r '.items[] | select(.state == \"broken\") | .id'")]
 pub struct ConfigListArgs {
     /// Layers to show
     #[arg(long, short, value_enum, default_value_t = ScopeFilter::Effective)]
     scope: ScopeFilter,
     /// Connect to each server and show its status in one line
-    #[arg(long, conflicts_with_all = ["json", "reveal"])]
+    #[arg(long, conflicts_with_all = ["json", "reveal", "scope"])]
     probe: bool,
     /// Show secrets in clear text
     #[arg(long)]

@@ -1,7 +1,7 @@
 //! `wharf schema`.
 
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
-use wharf_terminal::session::{CommandSession, CommonArgs};
+use wharf_terminal::session::CommandSession;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -10,17 +10,7 @@ The JSON Schema (2020-12) of configuration files, for editors and other programs
 Examples:
   wharf schema > wharf.schema.json
   wharf schema | jq '.\"$defs\".server.properties | keys'")]
-pub struct SchemaArgs {
-    /// Accepted for consistency; the output is always JSON
-    #[arg(long, help_heading = "Output")]
-    json: bool,
-}
-
-impl SchemaArgs {
-    pub fn common(&self) -> CommonArgs {
-        CommonArgs { json: self.json, ..CommonArgs::default() }
-    }
-}
+pub struct SchemaArgs;
 
 pub async fn run(session: &CommandSession) -> CommandResult {
     let text = serde_json::to_string_pretty(&wharf_config::json_schema()).map_err(Failure::other)?;

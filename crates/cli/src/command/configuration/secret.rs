@@ -14,8 +14,8 @@ use wharf_terminal::suggestions::suggestion;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A secret is stored in the system keyring if there is one, otherwise in a file that only you can read. A configuration
-refers to it as ${secret:NAME}.
+A secret is stored in the system keyring if there is one, otherwise in a file that only you can read. A \
+configuration refers to it as ${secret:NAME}.
 
 Examples:
   wharf secret set github
@@ -33,16 +33,16 @@ pub struct SecretArgs {
 #[derive(Debug, Subcommand)]
 enum SecretAction {
     /// Store a secret, prompted for without echo or read from stdin
-    #[command(after_help = "Example:\n  wharf secret set github")]
+    #[command(after_help = "Examples:\n  wharf secret set github")]
     Set {
         /// Name of the secret: letters, digits, _, . and -
         name: String,
     },
     /// List the names of the stored secrets
-    #[command(visible_alias = "ls", after_help = "Example:\n  wharf secret list")]
+    #[command(visible_alias = "ls", after_help = "Examples:\n  wharf secret list")]
     List,
     /// Delete a secret
-    #[command(visible_alias = "rm", after_help = "Example:\n  wharf secret remove github")]
+    #[command(visible_alias = "rm", after_help = "Examples:\n  wharf secret remove github")]
     Remove {
         /// Name of the secret
         name: String,

@@ -19,13 +19,13 @@ use wharf_terminal::style::{BAD, GOOD, HEADING, QUIET, WARNING, paint};
 
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "\
-Reads every layer without starting servers or running secret commands. Exits with 2 if there are errors, with
+Reads every layer without starting servers or running secret commands. Exits with 2 if there are errors, with \
 --strict-config also for warnings. Same as wharf --validate-config.
 
 Examples:
   wharf validate
   wharf validate team.yaml
-  wharf validate --json | jq -r '.items[] | \"\\(.file):\\(.line): \\(.message)\"'")]
+  wharf validate --json | jq -r '.items[].message'")]
 pub struct ValidateArgs {
     /// File to check; default: every layer
     file: Option<PathBuf>,
