@@ -18,7 +18,7 @@ fn every_rust_sample_is_a_part_of_the_example_named_above_it() {
     let mut samples = 0;
     for section in sections {
         let (sample, after) = section.split_once("```\n").unwrap();
-        let example = before.split('`').skip(1).step_by(2).filter(|name| name.ends_with(".rs")).next_back();
+        let example = before.split('`').skip(1).step_by(2).filter(|name| name.ends_with(".rs")).last();
         let example = example.unwrap_or_else(|| panic!("no example above {sample}"));
         let text = read(&format!("crates/host/examples/{example}"));
         assert!(text.contains(sample), "docs/embedding.md differs from {example}:\n{sample}");

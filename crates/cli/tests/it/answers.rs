@@ -68,7 +68,9 @@ fn answers_that_do_not_fit_end_the_command_and_are_never_sent() {
             let error = ran.json()["error"].take();
             assert_eq!((ran.code, &error["kind"], &error["server"]), (Some(2), &json!("usage"), &json!("wharf")));
             assert!(error["message"].as_str().unwrap().starts_with(message), "{revision}: {error}");
-            assert!(error["hints"][0].is_string() || message.starts_with("--answer") || message.contains("whole number"));
+            assert!(
+                error["hints"][0].is_string() || message.starts_with("--answer") || message.contains("whole number")
+            );
         }
     }
     let server = demo("2026-07-28");
