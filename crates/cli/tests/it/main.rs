@@ -1,7 +1,12 @@
 //! `wharf` as people and programs meet it: a process with arguments, two streams and an exit code.
 
-#![allow(clippy::unwrap_used, reason = "in a test, that is how things fail")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test panics on errors, and finds installed servers by its environment"
+)]
 
+mod acceptance;
 mod answers;
 mod approvals;
 mod arguments;
@@ -18,18 +23,22 @@ mod guards;
 mod help;
 mod hold;
 mod homes;
+mod host;
 mod house;
 mod lists;
+mod login;
 mod logins;
 mod logs;
 mod masking;
 mod memory;
 mod pages;
 mod prompt;
+mod protocol;
 mod read;
 mod reload;
 mod reloading;
 mod repl;
+mod repository;
 mod run;
 mod scopes;
 mod scripted;

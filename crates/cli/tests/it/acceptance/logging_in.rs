@@ -12,7 +12,7 @@ use wharf_testkit::oracle::poll_until;
 use wharf_testkit::pty::PATIENCE;
 use wharf_testkit::repl::wait_for_state;
 
-use crate::berth::{Berth, all_allowed, answer};
+use super::berth::{Berth, all_allowed, answer};
 
 #[test]
 fn a_protected_server_is_logged_in_at_and_stays_so() {

@@ -1,8 +1,6 @@
 //! The client library against the demo server, every feature in every revision that has it.
 //! `evidence/protocol.md` names these tests; [`table`] checks that it names them rightly.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may fail the test")]
-
 mod asking;
 mod host;
 mod keeping;

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::desk::peers;
+use super::desk::peers;
 
 pub struct Harbour {
     directory: tempfile::TempDir,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use wharf_client::{CallError, RequestOptions, Started, TaskHandle, TaskOptions};
 use wharf_wire::{ElicitationResponse, RawJson, Revision, TaskStatus};
 
-use crate::host::{ALL, Harbour, LATEST, open, open_with, text};
+use super::host::{ALL, Harbour, LATEST, open, open_with, text};
 
 async fn start(harbour: &Harbour, arguments: Value) -> Box<TaskHandle> {
     let arguments = RawJson::from_value(&arguments).unwrap();

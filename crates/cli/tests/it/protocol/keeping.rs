@@ -4,7 +4,7 @@ use serde_json::json;
 use wharf_client::RequestOptions;
 use wharf_wire::{Reference, Revision, icons};
 
-use crate::host::{ALL, open};
+use super::host::{ALL, open};
 
 #[tokio::test]
 async fn a_fresh_list_is_not_asked_for_twice() {
@@ -59,7 +59,7 @@ async fn arguments_are_completed() {
 
 #[tokio::test]
 async fn completion_knows_what_was_typed_before() {
-    for &revision in crate::host::ASKING {
+    for &revision in super::host::ASKING {
         let harbour = open(revision).await;
         let template = Reference::Template("quay://{side}/{no}");
         let known = [("side".to_owned(), "north".to_owned())];
@@ -84,7 +84,7 @@ async fn skills_are_listed_and_verified_when_loaded() {
 
 #[tokio::test]
 async fn icons_follow_the_rules() {
-    for &revision in crate::host::LATEST {
+    for &revision in super::host::LATEST {
         let harbour = open(revision).await;
         let tools = harbour.connection.list_tools().await.unwrap();
         let found: Vec<_> =

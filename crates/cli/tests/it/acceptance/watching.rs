@@ -4,7 +4,7 @@ use serde_json::json;
 use wharf_testkit::modeld::{Answer, Script};
 use wharf_testkit::repl::{Row, wait_for_state};
 
-use crate::berth::{Berth, demo};
+use super::berth::{Berth, demo};
 
 #[test]
 fn the_table_shows_every_server_also_during_a_run() {

@@ -6,8 +6,8 @@ use wharf_testkit::oracle::{Ledger, poll_until};
 use wharf_testkit::pty::PATIENCE;
 use wharf_testkit::repl::wait_for_state;
 
-use crate::berth::{Berth, all_allowed, answer, built, demo};
-use crate::others::{Web, npm};
+use super::berth::{Berth, all_allowed, answer, built, demo};
+use super::others::{Web, npm};
 
 #[test]
 fn the_model_is_told_of_the_tools() {

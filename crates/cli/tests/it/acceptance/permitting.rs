@@ -4,7 +4,7 @@ use serde_json::json;
 use wharf_testkit::modeld::{Answer, Script};
 use wharf_testkit::repl::wait_for_state;
 
-use crate::berth::{Berth, all_allowed, answer, demo};
+use super::berth::{Berth, all_allowed, answer, demo};
 
 /// A model that wants one thing, and then says this whatever came of it.
 fn wanting(last: &str) -> Berth {

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::path::PathBuf;
 
-use crate::site::Site;
+use super::site::Site;
 
 /// Programs that the repository brings in its own `bin` directories.
 const PROGRAMS: [&str; 13] =

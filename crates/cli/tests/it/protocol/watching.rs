@@ -4,7 +4,7 @@ use serde_json::json;
 use wharf_client::{Event, Subscription};
 use wharf_wire::{Interest, Revision};
 
-use crate::host::{ALL, Harbour, open};
+use super::host::{ALL, Harbour, open};
 
 const TIDE: &str = "harbour://tide";
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use wharf_client::{CallError, RequestOptions};
 use wharf_wire::{ElicitationResponse, Era, LogLevel, RawJson, Revision};
 
-use crate::host::{ALL, ASKING, LATEST, open, open_silent, open_with, text};
+use super::host::{ALL, ASKING, LATEST, open, open_silent, open_with, text};
 
 fn accept(content: Value) -> ElicitationResponse {
     ElicitationResponse::Accept(Some(RawJson::from_value(&content).unwrap()))

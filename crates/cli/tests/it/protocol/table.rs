@@ -20,7 +20,7 @@ fn source(file: &str) -> String {
         "rounds" => "crates/client/tests/rounds.rs".to_owned(),
         "table" => "crates/client/src/engine/table.rs".to_owned(),
         "cache" => "crates/client/src/cache.rs".to_owned(),
-        file => format!("crates/cli/tests/protocol/{file}.rs"),
+        file => format!("crates/cli/tests/it/protocol/{file}.rs"),
     };
     std::fs::read_to_string(workspace().join(&path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }

@@ -3,12 +3,6 @@
 //!
 //! `cargo xtask test` installs the servers and fills the caches of npx and uvx; a missing one is a failure.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    reason = "a test reads its surroundings and panics on errors"
-)]
-
 mod hostile;
 mod servers;
 mod site;

@@ -3,12 +3,6 @@
 //!
 //! `cargo xtask test` installs them and says where; a missing one is a failure and never skipped.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    reason = "a test reads its surroundings and panics on errors"
-)]
-
 mod desk;
 mod harbour;
 

@@ -1,7 +1,5 @@
 //! The library over real processes: the demo server, started by a host.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may fail the test")]
-
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;

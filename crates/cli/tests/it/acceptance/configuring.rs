@@ -4,7 +4,7 @@ use serde_json::json;
 use wharf_testkit::modeld::{Answer, Script};
 use wharf_testkit::repl::wait_for_state;
 
-use crate::berth::{Berth, all_allowed, answer, demo};
+use super::berth::{Berth, all_allowed, answer, demo};
 
 #[test]
 fn a_file_and_a_variable_bring_servers() {

@@ -55,13 +55,13 @@ fn named(page: &str) -> BTreeSet<String> {
 }
 
 fn written() -> BTreeSet<String> {
-    let folder = workspace().join("crates/cli/tests/acceptance");
+    let folder = workspace().join("crates/cli/tests/it");
     let source = |module: &str| std::fs::read_to_string(folder.join(format!("{module}.rs"))).unwrap();
-    let main = source("main");
+    let main = source("acceptance");
     let modules = main.lines().filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';'));
     let mut names = BTreeSet::new();
     for module in modules.filter(|module| !ASIDE.contains(module)) {
-        names.extend(tests(&source(module)).iter().map(|test| format!("{module}::{test}")));
+        names.extend(tests(&source(&format!("acceptance/{module}"))).iter().map(|test| format!("{module}::{test}")));
     }
     names
 }

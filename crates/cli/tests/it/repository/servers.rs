@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::site::{Site, WHARF, installed};
+use super::site::{Site, WHARF, installed};
 
 pub const NAMES: [&str; 10] = [
     "npx-everything",

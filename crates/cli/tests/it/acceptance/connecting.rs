@@ -6,8 +6,8 @@ use wharf_testkit::oracle::poll_until;
 use wharf_testkit::pty::PATIENCE;
 use wharf_testkit::repl::wait_for_state;
 
-use crate::berth::{Berth, all_allowed, answer, built, demo};
-use crate::others::{Web, npm, overheard, pypi};
+use super::berth::{Berth, all_allowed, answer, built, demo};
+use super::others::{Web, npm, overheard, pypi};
 
 #[test]
 fn a_server_from_npm_is_found_and_called() {
