@@ -20,4 +20,5 @@ pub mod oracle;
 pub mod pty;
 pub mod repl;
 mod request;
+pub mod test_home;
 pub mod transport_faults;

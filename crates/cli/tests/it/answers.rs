@@ -1,14 +1,15 @@
 //! `--answer`: questions that are answered without asking anybody, and what happens where nobody is there.
 
 use serde_json::json;
+use wharf_testkit::pty::Terminal;
+use wharf_testkit::test_home::CommandOutput;
 
 use crate::scripted::secretive;
-use crate::support::{ASKING, Ran, demo, run, wharf};
-use crate::terminal::at_terminal;
+use crate::support::{ASKING, demo, run, wharf};
 
 const NEEDED: [&str; 6] = ["--answer", "email=ada@harbour.example", "--answer", "nights=3", "--answer", "ship=Ada"];
 
-fn book(revision: &str, more: &[&str]) -> Ran {
+fn book(revision: &str, more: &[&str]) -> CommandOutput {
     let server = demo(revision);
     run(["call", "book_berth", "--json", "--stdio", &server].iter().chain(more))
 }
@@ -135,10 +136,10 @@ fn secrets_are_not_asked_for_unless_that_was_allowed() {
     let ran = run(call.into_iter().chain(["--answer", "password=open sesame"]));
     assert_eq!(ran.stdout, "{\"action\":\"accept\",\"content\":{\"password\":\"open sesame\"}}\n", "{ran:?}");
 
-    let ended = at_terminal(wharf(call).env("NO_COLOR", "1")).end();
+    let ended = Terminal::start_piped(wharf(call).env("NO_COLOR", "1")).end();
     assert_eq!(ended.stdout, "{\"action\":\"decline\"}\n", "{ended:?}");
     let allowed = call.into_iter().chain(["--allow-secrets"]);
-    let mut terminal = at_terminal(wharf(allowed).env("NO_COLOR", "1"));
+    let mut terminal = Terminal::start_piped(wharf(allowed).env("NO_COLOR", "1"));
     terminal.answer("Password: ", "open sesame");
     terminal.answer("[c]ancel: ", "");
     let ended = terminal.end();

@@ -4,10 +4,11 @@ use std::io::Write as _;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
+use wharf_testkit::test_home::CommandOutput;
 
-use crate::support::{Ran, demo, finished, home, run, wharf};
+use crate::support::{demo, home, run, wharf};
 
-fn call(words: &[&str]) -> Ran {
+fn call(words: &[&str]) -> CommandOutput {
     let server = demo("2026-07-28");
     run(["call", "--stdio", &server].iter().chain(words).copied())
 }
@@ -44,7 +45,7 @@ fn a_pipe_gives_an_object() {
         let mut command = wharf(["call"].iter().chain(words).copied().chain(["--json", "--stdio", &server]));
         let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(b"{\"a\": [7]}").unwrap();
-        let ran = finished(child.wait_with_output().unwrap());
+        let ran = CommandOutput::from(child.wait_with_output().unwrap());
         assert_eq!(ran.json()["data"]["received"], json!({"a": [7]}), "{ran:?}");
     }
 }

@@ -1,8 +1,9 @@
 //! Forms on a real terminal: what a person sees, and what the server gets.
 
+use wharf_testkit::pty::{Ended, Terminal};
+
 use crate::scripted::chatty;
 use crate::support::{ASKING, Pipe, demo, pipe_at_home, wharf};
-use crate::terminal::{Ended, Terminal, at_terminal};
 
 const SEND: &str = "[c]ancel: ";
 
@@ -82,7 +83,7 @@ Send? [Y]es / [e]dit / [d]ecline / [c]ancel:
 ";
 
 fn asked(tool: &str, revision: &str) -> Terminal {
-    at_terminal(wharf(["call", tool, "--stdio", &demo(revision)]).env("NO_COLOR", "1"))
+    Terminal::start_piped(wharf(["call", tool, "--stdio", &demo(revision)]).env("NO_COLOR", "1"))
 }
 
 fn answered(revision: &str, answers: &[(&str, &str)]) -> Ended {
@@ -256,7 +257,7 @@ fn several_questions_come_one_after_the_other() {
 fn progress_is_shown_on_a_terminal_and_taken_away() {
     for (revision, shown) in [("2026-07-28", "50% step 1 of 2"), ("2024-11-05", "50%")] {
         let command = ["call", "slow", "seconds=0.4", "steps=2", "--stdio", &demo(revision)];
-        let mut terminal = at_terminal(&wharf(command));
+        let mut terminal = Terminal::start_piped(&wharf(command));
         terminal.expect(&format!("wharf · slow  ██████████░░░░░░░░░░ {shown}"));
         let ended = terminal.end();
         check(&ended, "Waited 0.4 s in 2 steps.\n");
@@ -269,7 +270,7 @@ fn nothing_breaks_into_a_question() {
     let (go, heard) = (pipe_at_home("chatty-go"), Pipe::new("chatty-heard"));
     let server = chatty(&go, &heard.path);
     let call = ["call", "sign_in", "--allow-secrets", "--log", "info", "--stdio", &server];
-    let mut terminal = at_terminal(wharf(call).env("NO_COLOR", "1"));
+    let mut terminal = Terminal::start_piped(wharf(call).env("NO_COLOR", "1"));
     terminal.expect("Password: ");
     std::fs::write(go, "now\n").unwrap();
     assert_eq!(heard.written(), "heard\n");

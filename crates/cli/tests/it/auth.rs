@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use wharf_testkit::authd::{AuthSwitches, Authd, MetadataLocation};
+use wharf_testkit::pty::Terminal;
+use wharf_testkit::test_home::{CommandOutput, TestHome, USER_CONFIG};
 
-use crate::configuration::world::{USER, World};
-use crate::support::{Ran, finished, named_pipe};
-use crate::terminal::at_terminal;
+use crate::support::named_pipe;
 
 /// Where the browser of these tests leaves the address it is given.
 const OPENED: &str = "opened.pipe";
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Somebody's machine, and a server `docs` that wants a login.
 pub struct Scene {
-    pub world: World,
+    pub home: TestHome,
     pub authd: Authd,
 }
 
@@ -33,36 +33,35 @@ impl Scene {
     pub fn new() -> Self {
         // Found without a challenge, since `wharf auth` begins before anybody was turned away.
         let switches = AuthSwitches { description: MetadataLocation::Path, ..AuthSwitches::default() };
-        let (world, authd) = (World::new(), Authd::start(switches).unwrap());
+        let (home, authd) = (TestHome::new(), Authd::start(switches).unwrap());
         let servers = json!({ "docs": { "url": authd.server_url() }, "local": { "command": "true" } });
-        world.write(USER, &json!({ "tokenStore": "file", "mcpServers": servers }).to_string());
-        let opened = world.path(OPENED);
+        home.write(USER_CONFIG, &json!({ "tokenStore": "file", "mcpServers": servers }).to_string());
+        let opened = home.path(OPENED);
         named_pipe(&opened);
         // One line for each argument, so that two of them would be seen.
-        let seen = world.path(SEEN);
+        let seen = home.path(SEEN);
         let script = format!("#!/bin/sh\nprintf '%s\\n' \"$@\" | tee -a {} > {}\n", seen.display(), opened.display());
-        let browser = world.write("bin/xdg-open", &script);
-        std::fs::set_permissions(&browser, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let browser = home.write_program("bin/xdg-open", &script);
         let path = format!("{}:/usr/bin:/bin", browser.parent().unwrap().display());
-        Self { world: world.set("PATH", &path), authd }
+        Self { home: home.with_env("PATH", path), authd }
     }
 
-    pub fn run(&self, args: &[&str]) -> Ran {
-        self.clean(self.world.run(args))
+    pub fn run(&self, args: &[&str]) -> CommandOutput {
+        self.clean(self.home.run(args))
     }
 
     /// Logs in by the browser, which does what it is told.
-    pub fn log_in(&self, args: &[&str]) -> Ran {
+    pub fn log_in(&self, args: &[&str]) -> CommandOutput {
         let opened = self.opened();
-        let child = self.world.command(args).spawn().unwrap();
+        let child = self.home.command(args).spawn().unwrap();
         visit(&sent_back(&opened.recv_timeout(PATIENCE).unwrap()));
-        self.clean(finished(child.wait_with_output().unwrap()))
+        self.clean(CommandOutput::from(child.wait_with_output().unwrap()))
     }
 
     /// Hears of the next address that is opened, which has to be one argument.
     fn opened(&self) -> mpsc::Receiver<String> {
         let (address, opened) = mpsc::channel();
-        let pipe = self.world.path(OPENED);
+        let pipe = self.home.path(OPENED);
         // Reading waits for a writer, and there may be none: nobody waits for this thread.
         std::thread::spawn(move || {
             let text = std::fs::read_to_string(pipe).unwrap();
@@ -74,7 +73,7 @@ impl Scene {
 
     /// T50: nothing that was ever given out is shown.
     #[track_caller]
-    fn clean(&self, ran: Ran) -> Ran {
+    fn clean(&self, ran: CommandOutput) -> CommandOutput {
         for secret in self.authd.secrets() {
             assert!(!ran.stdout.contains(&secret) && !ran.stderr.contains(&secret), "{secret} in {ran:?}");
         }
@@ -82,7 +81,7 @@ impl Scene {
     }
 
     pub fn kept(&self) -> PathBuf {
-        self.world.path("home/.config/wharf/mcp-auth.json")
+        self.home.path("home/.config/wharf/mcp-auth.json")
     }
 
     fn status(&self, account: &str) -> Value {
@@ -174,7 +173,7 @@ fn an_address_that_is_not_configured_has_a_login_of_its_own() {
 #[test]
 fn o08_without_a_browser_the_address_is_shown_and_one_is_pasted() {
     let scene = Scene::new();
-    let mut child = scene.world.command(&["auth", "docs", "--no-browser"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut child = scene.home.command(&["auth", "docs", "--no-browser"]).stdin(Stdio::piped()).spawn().unwrap();
     let mut talk = BufReader::new(child.stderr.take().unwrap());
     let page = shown_address(&mut talk);
     let back = sent_back(&page);
@@ -196,7 +195,7 @@ fn o08_without_a_browser_the_address_is_shown_and_one_is_pasted() {
 #[test]
 fn o08_without_a_browser_somebody_may_still_come_back() {
     let scene = Scene::new();
-    let mut child = scene.world.command(&["auth", "docs", "--no-browser"]).spawn().unwrap();
+    let mut child = scene.home.command(&["auth", "docs", "--no-browser"]).spawn().unwrap();
     let mut talk = BufReader::new(child.stderr.take().unwrap());
     let page = shown_address(&mut talk);
     let answer = visit(&sent_back(&page));
@@ -210,28 +209,28 @@ pub fn shown_address(talk: &mut impl std::io::BufRead) -> String {
     lines.find_map(|line| line.trim().strip_prefix("URL:     ").map(str::to_owned)).unwrap()
 }
 
-pub fn ended(child: Child, mut talk: impl std::io::Read) -> Ran {
+pub fn ended(child: Child, mut talk: impl std::io::Read) -> CommandOutput {
     let mut stderr = String::new();
     talk.read_to_string(&mut stderr).unwrap();
-    Ran { stderr, ..finished(child.wait_with_output().unwrap()) }
+    CommandOutput { stderr, ..CommandOutput::from(child.wait_with_output().unwrap()) }
 }
 
 /// R8.1: nothing is opened before a yes.
 #[test]
 fn a_browser_is_opened_only_after_a_yes() {
     let scene = Scene::new();
-    let mut terminal = at_terminal(&scene.world.command(&["auth", "docs"]));
+    let mut terminal = Terminal::start_piped(&scene.home.command(&["auth", "docs"]));
     terminal.answer("Open the login page in your browser? [y/N]: ", "n");
     let ended = terminal.end();
     assert_eq!(ended.code, Some(5), "{ended:?}");
     assert!(ended.shown.contains("docs requires a login at 127.0.0.1"), "{ended:?}");
     assert_eq!(scene.authd.counts().authorizations, 0);
-    assert!(!scene.world.path(SEEN).exists(), "something was opened");
-    let mut terminal = at_terminal(&scene.world.command(&["auth", "docs"]));
+    assert!(!scene.home.path(SEEN).exists(), "something was opened");
+    let mut terminal = Terminal::start_piped(&scene.home.command(&["auth", "docs"]));
     let opened = scene.opened();
     terminal.answer("Open the login page in your browser? [y/N]: ", "y");
     visit(&sent_back(&opened.recv_timeout(PATIENCE).unwrap()));
-    assert!(scene.world.path(SEEN).exists(), "it was opened without a trace");
+    assert!(scene.home.path(SEEN).exists(), "it was opened without a trace");
     terminal.expect("Logged in: docs");
     assert_eq!(terminal.end().code, Some(0));
 }

@@ -4,10 +4,11 @@ use std::io::Write as _;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
+use wharf_testkit::test_home::CommandOutput;
 
-use crate::support::{REVISIONS, Ran, assert_harmless, demo, finished, home, run, wharf};
+use crate::support::{REVISIONS, assert_harmless, demo, home, run, wharf};
 
-fn call(words: &[&str]) -> Ran {
+fn call(words: &[&str]) -> CommandOutput {
     let server = demo("2026-07-28");
     run(["call"].iter().chain(words).copied().chain(["--stdio", &server]))
 }
@@ -59,7 +60,7 @@ fn arguments_come_from_files_and_pipes() {
     let mut command = wharf(["call", "json_response", "a=typed", "--args", "-", "--json", "--stdio", &server]);
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"{\n \"a\": 1,\n \"b\": [true]\n}\n").unwrap();
-    let document = finished(child.wait_with_output().unwrap()).json();
+    let document = CommandOutput::from(child.wait_with_output().unwrap()).json();
     assert_eq!(document["data"]["received"], json!({"a": "typed", "b": [true]}));
 }
 
@@ -147,7 +148,7 @@ fn the_environment_is_what_was_named() {
     let names = |more: &[&str]| {
         let mut command = wharf(base.iter().chain(more));
         command.env("TOKEN", "x").env("OTHER", "y");
-        finished(command.output().unwrap()).stdout
+        CommandOutput::from(command.output().unwrap()).stdout
     };
     let has = |names: &str, name: &str| names.lines().any(|line| line == name);
     let plain = names(&[]);

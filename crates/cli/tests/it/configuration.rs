@@ -5,4 +5,3 @@ mod change;
 mod secrets;
 mod show;
 mod validate;
-pub mod world;

@@ -1,7 +1,8 @@
 //! `demo`.
 
+use wharf_testkit::pty::Terminal;
+
 use crate::support::{run, wharf};
-use crate::terminal::at_terminal;
 
 const STEPS: [&str; 17] = [
     "connect",
@@ -72,7 +73,7 @@ fn it_reads_well_in_a_pipe() {
 
 #[test]
 fn a_person_can_answer() {
-    let mut terminal = at_terminal(wharf(["demo", "--ask"]).env("NO_COLOR", "1"));
+    let mut terminal = Terminal::start_piped(wharf(["demo", "--ask"]).env("NO_COLOR", "1"));
     terminal.expect("north asks you:");
     terminal.answer("Cargo [skip]: ", ":decline");
     let ended = terminal.end();

@@ -6,8 +6,9 @@ mod sessions;
 
 use serde_json::{Value, json};
 
-use crate::support::run;
 use client::{Demo, MODERN, described};
+
+use crate::support::run;
 
 fn discover() -> Value {
     described("server/discover", json!({}))

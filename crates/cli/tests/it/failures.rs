@@ -3,15 +3,16 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::json;
+use wharf_testkit::test_home::CommandOutput;
 
-use crate::support::{Ran, assert_harmless, faultd, home, run};
+use crate::support::{assert_harmless, faultd, home, run};
 
-fn tools(server: &str) -> Ran {
+fn tools(server: &str) -> CommandOutput {
     run(["tools", "--stdio", server])
 }
 
 #[track_caller]
-fn check(ran: &Ran, code: i32, parts: &[&str]) {
+fn check(ran: &CommandOutput, code: i32, parts: &[&str]) {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), ""), "{ran:?}");
     for part in parts {
         assert!(ran.stderr.contains(part), "{part:?} is missing in {ran:?}");

@@ -7,10 +7,10 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use tempfile::TempDir;
 use wharf_testkit::oracle::poll_until;
+use wharf_testkit::test_home::TestHome;
 
-use crate::support::{WHARF, named_pipe, quoted, wharf};
+use crate::support::{WHARF, named_pipe, quoted};
 
 /// Longer than the host takes for anything asserted here.
 const SOON: Duration = Duration::from_secs(30);
@@ -29,46 +29,46 @@ exec "$2" demo-server --stdio
 "#;
 
 /// A host with one such server. Dropping it kills whatever is left.
-struct Yard {
-    place: TempDir,
+struct GuardedServer {
+    home: TestHome,
     host: Child,
 }
 
-impl Yard {
+impl GuardedServer {
     fn open() -> Self {
-        let place = TempDir::new().unwrap();
-        fs::write(place.path().join("server.sh"), SERVER).unwrap();
-        named_pipe(&place.path().join("order"));
-        let words = [&place.path().join("server.sh"), place.path(), Path::new(WHARF)].map(quoted);
-        let mut command = wharf(["hold", "--stdio", &format!("sh {}", words.join(" "))]);
+        let home = TestHome::new();
+        let server = home.write("server.sh", SERVER);
+        named_pipe(&home.path("order"));
+        let words = [&server, home.root(), Path::new(WHARF)].map(quoted);
+        let mut command = home.command(["hold", "--stdio", &format!("sh {}", words.join(" "))]);
         let mut host = command.stdin(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(host.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let yard = Self { place, host };
+        let server = Self { home, host };
         assert_eq!(line, "ready 1\n");
         let names = ["plain", "cleared", "apart", "all", "guard"];
         assert!(
-            poll_until(SOON, || names.iter().all(|name| yard.process(name).is_some())),
+            poll_until(SOON, || names.iter().all(|name| server.process(name).is_some())),
             "the processes are started"
         );
-        assert!(!yard.is_empty());
-        yard
+        assert!(!server.is_empty());
+        server
     }
 
     /// A process by the file that holds its id.
     fn process(&self, name: &str) -> Option<Pid> {
-        fs::read_to_string(self.place.path().join(name)).ok()?.trim().parse().ok().and_then(Pid::from_raw)
+        fs::read_to_string(self.home.path(name)).ok()?.trim().parse().ok().and_then(Pid::from_raw)
     }
 
     /// The server sends its guard this signal.
     fn order(&self, signal: &str) {
-        fs::write(self.place.path().join("order"), format!("{signal}\n")).unwrap();
+        fs::write(self.home.path("order"), format!("{signal}\n")).unwrap();
     }
 
     /// The server has stopped its guard.
     fn stop_guard(&self) {
         self.order("STOP");
-        assert!(poll_until(SOON, || self.place.path().join("obeyed").exists()), "the guard was stopped");
+        assert!(poll_until(SOON, || self.home.path("obeyed").exists()), "the guard was stopped");
     }
 
     fn close(&mut self) {
@@ -88,7 +88,7 @@ impl Yard {
     }
 }
 
-impl Drop for Yard {
+impl Drop for GuardedServer {
     fn drop(&mut self) {
         let _ = self.host.kill();
         let _ = self.host.wait();
@@ -112,35 +112,35 @@ fn is_alive(process: Option<Pid>) -> bool {
 
 #[test]
 fn a_server_that_kills_its_guard_leaves_no_process() {
-    let mut yard = Yard::open();
-    yard.order("KILL");
-    assert!(poll_until(SOON, || yard.is_empty()), "left: {:?}", yard.left());
-    yard.close();
-    assert!(poll_until(SOON, || yard.is_closed()), "the host ends");
+    let mut server = GuardedServer::open();
+    server.order("KILL");
+    assert!(poll_until(SOON, || server.is_empty()), "left: {:?}", server.left());
+    server.close();
+    assert!(poll_until(SOON, || server.is_closed()), "the host ends");
 }
 
 #[test]
 fn a_server_that_stops_its_guard_does_not_hold_up_closing() {
-    let mut yard = Yard::open();
-    yard.stop_guard();
-    yard.close();
-    assert!(poll_until(SOON, || yard.is_closed()), "the host ends");
-    assert!(poll_until(SOON, || yard.is_empty()), "left: {:?}", yard.left());
+    let mut server = GuardedServer::open();
+    server.stop_guard();
+    server.close();
+    assert!(poll_until(SOON, || server.is_closed()), "the host ends");
+    assert!(poll_until(SOON, || server.is_empty()), "left: {:?}", server.left());
 }
 
 #[test]
 fn a_guard_that_is_stopped_is_continued_while_its_server_runs() {
-    let yard = Yard::open();
-    yard.stop_guard();
-    assert!(poll_until(SOON, || is_alive(yard.process("guard")) && state_of(yard.process("guard")) != Some('T')));
-    assert!(!yard.is_empty(), "its server runs on");
+    let server = GuardedServer::open();
+    server.stop_guard();
+    assert!(poll_until(SOON, || is_alive(server.process("guard")) && state_of(server.process("guard")) != Some('T')));
+    assert!(!server.is_empty(), "its server runs on");
 }
 
 #[test]
 fn a_stopped_guard_outlives_its_host_long_enough_to_end_its_server() {
-    let mut yard = Yard::open();
-    yard.stop_guard();
-    yard.host.kill().unwrap();
-    assert!(poll_until(SOON, || yard.is_empty()), "left: {:?}", yard.left());
-    assert!(poll_until(SOON, || !is_alive(yard.process("guard"))));
+    let mut server = GuardedServer::open();
+    server.stop_guard();
+    server.host.kill().unwrap();
+    assert!(poll_until(SOON, || server.is_empty()), "left: {:?}", server.left());
+    assert!(poll_until(SOON, || !is_alive(server.process("guard"))));
 }

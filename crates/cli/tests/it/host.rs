@@ -1,7 +1,6 @@
 //! The library over real processes: the demo server, started by a host.
 
 use std::ffi::OsString;
-use std::path::Path;
 use std::sync::Arc;
 
 use wharf::catalog::ListFreshness;
@@ -9,8 +8,9 @@ use wharf::guard::GuardProgram;
 use wharf::spec::{Environment, ServerEntry, ServerName, ServerSpec, StdioSpec, ToolId};
 use wharf::tools::AllowAllGate;
 use wharf::{CallOptions, Host, HostBuilder, RawJson, ServerState};
+use wharf_testkit::test_home::TestHome;
 
-const WHARF: &str = env!("CARGO_BIN_EXE_wharf");
+use crate::support::WHARF;
 
 fn name(text: &str) -> ServerName {
     ServerName::new(text).unwrap()
@@ -28,8 +28,8 @@ fn lazy(mut entry: ServerEntry) -> ServerEntry {
     entry
 }
 
-fn builder(place: &Path) -> HostBuilder {
-    let surroundings = Environment { env: Vec::new(), cwd: place.to_owned() };
+fn builder(home: &TestHome) -> HostBuilder {
+    let surroundings = Environment { env: Vec::new(), cwd: home.path("project") };
     Host::builder().gate(Arc::new(AllowAllGate)).guard(GuardProgram::At(WHARF.into())).environment(surroundings)
 }
 
@@ -41,15 +41,15 @@ async fn echo(host: &Host, server: &str) -> String {
 
 #[tokio::test]
 async fn what_a_lazy_server_offers_is_known_before_it_runs() {
-    let place = tempfile::tempdir().unwrap();
-    let state = place.path().join("state");
-    let host = builder(place.path()).state_dir(&state).servers([demo("quay", &[])]).start().await.unwrap();
+    let home = TestHome::new();
+    let state = home.path("state");
+    let host = builder(&home).state_dir(&state).servers([demo("quay", &[])]).start().await.unwrap();
     host.wait_until_settled().await;
     let offered = host.catalog().visible_tools().count();
     assert!(offered > 10, "{offered}");
     host.close().await;
 
-    let host = builder(place.path()).state_dir(&state).servers([lazy(demo("quay", &[]))]).start().await.unwrap();
+    let host = builder(&home).state_dir(&state).servers([lazy(demo("quay", &[]))]).start().await.unwrap();
     let status = host.status_of("quay").unwrap();
     assert_eq!((status.state, status.connected.is_none()), (ServerState::Idle, true));
     let offers = status.offers.unwrap();
@@ -62,19 +62,19 @@ async fn what_a_lazy_server_offers_is_known_before_it_runs() {
 
     // What is reached in another way is another server.
     let other = lazy(demo("quay", &["--revision", "2025-06-18"]));
-    let host = builder(place.path()).state_dir(&state).servers([other]).start().await.unwrap();
+    let host = builder(&home).state_dir(&state).servers([other]).start().await.unwrap();
     assert!(host.status_of("quay").unwrap().offers.is_none());
     host.close().await;
 }
 
 #[tokio::test]
 async fn servers_that_are_not_there_keep_nobody_waiting() {
-    let place = tempfile::tempdir().unwrap();
+    let home = TestHome::new();
     let missing = StdioSpec { program: "no-such-server".into(), ..StdioSpec::default() };
     let missing = ServerEntry::new(name("missing"), ServerSpec::Stdio(missing));
     let dies = StdioSpec { program: "/bin/false".into(), ..StdioSpec::default() };
     let dies = ServerEntry::new(name("dies"), ServerSpec::Stdio(dies));
-    let host = builder(place.path()).servers([missing, dies, demo("quay", &[])]).start().await.unwrap();
+    let host = builder(&home).servers([missing, dies, demo("quay", &[])]).start().await.unwrap();
     assert_eq!(echo(&host, "quay").await, "Ahoy!");
     host.connect("missing").await.unwrap_err();
     let status = host.status_of("missing").unwrap();
@@ -88,8 +88,8 @@ async fn servers_that_are_not_there_keep_nobody_waiting() {
 
 #[tokio::test]
 async fn a_set_of_servers_is_changed_while_they_run() {
-    let place = tempfile::tempdir().unwrap();
-    let host = builder(place.path()).servers([demo("stays", &[]), demo("goes", &[])]).start().await.unwrap();
+    let home = TestHome::new();
+    let host = builder(&home).servers([demo("stays", &[]), demo("goes", &[])]).start().await.unwrap();
     host.wait_until_settled().await;
     let before = host.status_of("stays").unwrap().connected.unwrap().pid;
     let mut changed = demo("stays", &[]);

@@ -5,16 +5,15 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 use wharf_testkit::authd::TokenBehaviour;
+use wharf_testkit::test_home::{CommandOutput, SHARED_CONFIG, USER_CONFIG};
 
 use crate::auth::{Scene, ended, sent_back, shown_address, visit};
-use crate::configuration::world::{SHARED, USER};
-use crate::support::Ran;
 
 impl Scene {
     /// Makes the user's configuration anew, with this entry.
     fn configure(&self, store: &str, docs: Value) {
         let servers = json!({ "docs": docs });
-        self.world.write(USER, &json!({ "tokenStore": store, "mcpServers": servers }).to_string());
+        self.home.write(USER_CONFIG, &json!({ "tokenStore": store, "mcpServers": servers }).to_string());
     }
 
     /// Writes what is kept, as somebody else would.
@@ -24,7 +23,7 @@ impl Scene {
     }
 
     #[track_caller]
-    fn check(&self, args: &[&str], code: i32, parts: &[&str]) -> Ran {
+    fn check(&self, args: &[&str], code: i32, parts: &[&str]) -> CommandOutput {
         let ran = self.run(args);
         assert_eq!(ran.code, Some(code), "{args:?}: {ran:?}");
         for part in parts {
@@ -39,7 +38,7 @@ fn a_projects_server_has_logins_of_its_own() {
     let scene = Scene::new();
     assert_eq!(scene.log_in(&["auth", "docs", "--yes"]).code, Some(0));
     let entry = json!({ "mcpServers": { "docs": { "url": scene.authd.server_url() } } });
-    let file = scene.world.write(SHARED, &entry.to_string());
+    let file = scene.home.write(SHARED_CONFIG, &entry.to_string());
     let shown = scene.run(&["approve", "--json"]).json();
     let digest = shown["items"][0]["digest"].as_str().unwrap().to_owned();
     scene.check(&["approve", "docs", "--digest", &digest], 0, &[]);
@@ -58,13 +57,13 @@ fn a_projects_server_has_logins_of_its_own() {
 fn an_entry_of_a_file_has_logins_that_can_be_looked_at_and_left() {
     let scene = Scene::new();
     let entry = json!({ "mcpServers": { "docs": { "url": scene.authd.server_url() } } });
-    scene.world.write("home/project/other.json", &entry.to_string());
+    scene.home.write("project/other.json", &entry.to_string());
     scene.check(&["tools", "other.json:docs"], 4, &["other.json:docs logs you in"]);
     assert_eq!(scene.log_in(&["auth", "other.json:docs", "--yes"]).code, Some(0));
     scene.check(&["tools", "other.json:docs"], 0, &[]);
     scene.check(&["tools", "docs"], 4, &[]);
     scene.check(&["auth", "status", "other.json:docs"], 0, &["logged in", "file"]);
-    std::fs::remove_file(scene.world.path("home/project/other.json")).unwrap();
+    std::fs::remove_file(scene.home.path("project/other.json")).unwrap();
     scene.check(&["auth", "status", "other.json:docs"], 0, &["logged in"]);
     scene.check(&["logout", "other.json:docs"], 0, &["Logged out: "]);
     scene.check(&["logout", "other.json:docs"], 2, &["no such file"]);
@@ -92,7 +91,7 @@ fn a_server_that_is_not_there_is_said_unless_there_is_a_login() {
     scene.check(&["auth", "status", "local"], 2, &["`wharf auth` applies to HTTP servers only"]);
     assert_eq!(scene.log_in(&["auth", "docs", "--yes"]).code, Some(0));
     let servers = json!({ "other": { "url": scene.authd.server_url() } });
-    scene.world.write(USER, &json!({ "tokenStore": "file", "mcpServers": servers }).to_string());
+    scene.home.write(USER_CONFIG, &json!({ "tokenStore": "file", "mcpServers": servers }).to_string());
     scene.check(&["auth", "status", "docs"], 0, &["logged in"]);
     scene.check(&["logout", "docs"], 0, &["Logged out: docs"]);
     scene.check(&["logout", "docs"], 2, &["no server named `docs`"]);
@@ -101,9 +100,9 @@ fn a_server_that_is_not_there_is_said_unless_there_is_a_login() {
 #[test]
 fn a_browser_that_does_not_start_leaves_the_address() {
     let scene = Scene::new();
-    let browser = scene.world.write("bin/xdg-open", "#!/bin/sh\nexit 3\n");
+    let browser = scene.home.write("bin/xdg-open", "#!/bin/sh\nexit 3\n");
     std::fs::set_permissions(browser, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let mut child = scene.world.command(&["auth", "docs", "--yes"]).spawn().unwrap();
+    let mut child = scene.home.command(&["auth", "docs", "--yes"]).spawn().unwrap();
     let mut talk = BufReader::new(child.stderr.take().unwrap());
     let page = shown_address(&mut talk);
     let said = |line: std::io::Result<String>| line.unwrap().contains("could not start a browser");
@@ -118,9 +117,9 @@ fn a_keyring_that_is_not_there_leaves_a_list() {
     let scene = Scene::new();
     scene.configure("keyring", json!({ "url": scene.authd.server_url() }));
     scene.keep(r#"{"version":1,"servers":{"docs":{"accounts":{"":{"in_keyring":true}}}}}"#);
-    let bin = scene.world.path("bin");
-    let mut status = scene.world.command(&["auth", "status"]);
-    let ran = crate::support::finished(status.env("PATH", bin).output().unwrap());
+    let bin = scene.home.path("bin");
+    let mut status = scene.home.command(&["auth", "status"]);
+    let ran = CommandOutput::from(status.env("PATH", bin).output().unwrap());
     assert!(
         ran.code == Some(0) && ran.stderr.contains("the keyring cannot be used: no system keyring found"),
         "{ran:?}"

@@ -5,32 +5,26 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use wharf_testkit::test_home::{CommandOutput, TestHome};
 
-use crate::support::{Ran, assert_harmless, finished, wharf};
+use crate::support::assert_harmless;
 
-struct Place(tempfile::TempDir);
+/// A home whose state is in a directory of its own.
+fn home_with_state() -> TestHome {
+    let home = TestHome::new();
+    let state = home.path("state");
+    home.with_env("XDG_STATE_HOME", state)
+}
 
-impl Place {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
+/// Runs a server that executes this script and fails.
+fn fail(home: &TestHome, name: &str, script: &str) {
+    let program = home.write_program(name, &format!("#!/bin/sh\n{script}\n"));
+    let ran = home.run(["tools", "--stdio", program.to_str().unwrap()]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+}
 
-    fn run(&self, args: &[&str]) -> Ran {
-        finished(wharf(args).env("XDG_STATE_HOME", self.0.path()).output().unwrap())
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.0.path().join("wharf/logs").join(name)
-    }
-
-    /// Runs a server that says this and exits.
-    fn fail(&self, name: &str, script: &str) {
-        let program = self.0.path().join(name);
-        std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let ran = self.run(&["tools", "--stdio", program.to_str().unwrap()]);
-        assert_eq!(ran.code, Some(3), "{ran:?}");
-    }
+fn file(home: &TestHome, name: &str) -> PathBuf {
+    home.path("state/wharf/logs").join(name)
 }
 
 fn mode(path: &Path) -> u32 {
@@ -38,7 +32,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 /// The lines without their times and process numbers.
-fn told(ran: &Ran) -> Vec<String> {
+fn told(ran: &CommandOutput) -> Vec<String> {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_harmless(&ran.stdout);
     let plain = |line: &str| {
@@ -51,27 +45,27 @@ fn told(ran: &Ran) -> Vec<String> {
 
 #[test]
 fn a_server_that_dies_leaves_its_words() {
-    let place = Place::new();
-    place.fail("boom", "printf 'boom: missing API key\\n\\033[31mred' >&2; exit 3");
-    let log = place.run(&["logs", "boom"]);
+    let home = home_with_state();
+    fail(&home, "boom", "printf 'boom: missing API key\\n\\033[31mred' >&2; exit 3");
+    let log = home.run(&["logs", "boom"]);
     // A server that dies of the first question is started twice.
     let once = ["- started pid ", "| boom: missing API key", "| \\u{1b}[31mred", "- exited with code "];
     assert_eq!(told(&log), [once, once].concat());
     assert!(log.stdout.contains("- exited with code 3\n"));
-    assert_eq!((mode(&place.file("boom.log")), mode(&place.file(""))), (0o600, 0o700));
-    assert_eq!(told(&place.run(&["logs", "boom", "-n", "2"])), ["| \\u{1b}[31mred", "- exited with code "]);
+    assert_eq!((mode(&file(&home, "boom.log")), mode(&file(&home, ""))), (0o600, 0o700));
+    assert_eq!(told(&home.run(&["logs", "boom", "-n", "2"])), ["| \\u{1b}[31mred", "- exited with code "]);
 }
 
 #[test]
 fn all_servers_are_merged_by_time() {
-    let place = Place::new();
-    place.fail("one", "echo first >&2; exit 1");
-    place.fail("two", "echo second >&2; exit 1");
-    place.fail("one", "echo third >&2; exit 1");
-    let lines = told(&place.run(&["logs"]));
+    let home = home_with_state();
+    fail(&home, "one", "echo first >&2; exit 1");
+    fail(&home, "two", "echo second >&2; exit 1");
+    fail(&home, "one", "echo third >&2; exit 1");
+    let lines = told(&home.run(&["logs"]));
     let said: Vec<&str> = lines.iter().filter(|line| line.contains('|')).map(String::as_str).collect();
     assert_eq!(said, ["one | first", "one | first", "two | second", "two | second", "one | third", "one | third"]);
-    let document = place.run(&["logs", "two", "--json"]).json();
+    let document = home.run(&["logs", "two", "--json"]).json();
     assert_eq!(document["schema"], 1);
     let texts: Vec<&Value> = document["items"].as_array().unwrap().iter().map(|item| &item["text"]).collect();
     assert_eq!(
@@ -82,13 +76,13 @@ fn all_servers_are_merged_by_time() {
 
 #[test]
 fn a_server_nobody_knows() {
-    let place = Place::new();
-    let empty = place.run(&["logs"]);
+    let home = home_with_state();
+    let empty = home.run(&["logs"]);
     assert_eq!((empty.code, empty.stdout.as_str()), (Some(0), ""), "{empty:?}");
     assert!(empty.stderr.contains("no logs yet") && empty.stderr.contains("wharf/logs"), "{empty:?}");
-    assert_eq!(place.run(&["logs", "--json"]).json()["items"], serde_json::json!([]));
-    place.fail("boom", "exit 1");
-    let ran = place.run(&["logs", "bomm"]);
+    assert_eq!(home.run(&["logs", "--json"]).json()["items"], serde_json::json!([]));
+    fail(&home, "boom", "exit 1");
+    let ran = home.run(&["logs", "bomm"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     for part in ["no log of a server `bomm`", "did you mean `boom`?", "hint: logs are in ", "wharf/logs"] {
         assert!(ran.stderr.contains(part), "{part:?} is missing in {ran:?}");
@@ -97,15 +91,14 @@ fn a_server_nobody_knows() {
 
 #[test]
 fn a_log_is_followed_across_a_new_generation() {
-    let place = Place::new();
-    place.fail("boom", "echo first >&2; exit 1");
-    let mut following =
-        wharf(["logs", "boom", "--follow", "--json", "-n", "1"]).env("XDG_STATE_HOME", place.0.path()).spawn().unwrap();
+    let home = home_with_state();
+    fail(&home, "boom", "echo first >&2; exit 1");
+    let mut following = home.command(["logs", "boom", "--follow", "--json", "-n", "1"]).spawn().unwrap();
     let mut lines = BufReader::new(following.stdout.take().unwrap()).lines();
     let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
     assert_eq!(next()["text"], "exited with code 1");
-    std::fs::rename(place.file("boom.log"), place.file("boom.log.1")).unwrap();
-    place.fail("boom", "echo second >&2; exit 4");
+    std::fs::rename(file(&home, "boom.log"), file(&home, "boom.log.1")).unwrap();
+    fail(&home, "boom", "echo second >&2; exit 4");
     let document = next();
     assert!(document["text"].as_str().unwrap().starts_with("started pid "), "{document}");
     assert_eq!((&document["schema"], &document["server"]), (&1.into(), &"boom".into()));

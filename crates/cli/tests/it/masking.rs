@@ -2,36 +2,22 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use wharf_testkit::test_home::{CommandOutput, TestHome};
 use wharf_testkit::transport_faults::Refused;
 
-use crate::support::{Ran, finished, quoted, wharf};
+use crate::support::quoted;
 
-/// A home of its own, so that the logs in it are those of one test.
-struct Place(tempfile::TempDir);
+fn run(home: &TestHome, args: &[&str], variables: &[(&str, &str)]) -> CommandOutput {
+    home.command(args).envs(variables.iter().copied()).output().unwrap().into()
+}
 
-impl Place {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn trace(&self) -> PathBuf {
-        self.0.path().join("trace.jsonl")
-    }
-
-    fn run(&self, args: &[&str], variables: &[(&str, &str)]) -> Ran {
-        let mut command = wharf(args);
-        command.env("HOME", self.0.path()).current_dir(self.0.path());
-        finished(command.envs(variables.iter().copied()).output().unwrap())
-    }
-
-    /// Everything that was shown and everything that was written.
-    fn everything(&self, ran: &Ran) -> String {
-        let mut text = format!("{}{}", ran.stdout, ran.stderr);
-        gather(self.0.path(), &mut text);
-        text
-    }
+/// Everything that was shown and everything that was written.
+fn everything(home: &TestHome, ran: &CommandOutput) -> String {
+    let mut text = format!("{}{}", ran.stdout, ran.stderr);
+    gather(home.root(), &mut text);
+    text
 }
 
 fn gather(folder: &Path, text: &mut String) {
@@ -86,9 +72,8 @@ done
 "#;
 
 /// The command line of that server, with a secret in each place an argument can have one.
-fn telltale(place: &Place, does: &str) -> String {
-    let program = place.0.path().join("telltale.sh");
-    std::fs::write(&program, TELLTALE).unwrap();
+fn telltale(home: &TestHome, does: &str) -> String {
+    let program = home.write("telltale.sh", TELLTALE);
     let secret = planted_secret;
     let arguments = [
         format!("--api-key {}", secret(0)),
@@ -109,13 +94,13 @@ fn with_secrets<'a>(command: &[&'a str], server: &'a str, variables: &'a [String
 
 fn check_process(command: &[&str], does: &str, code: i32, parts: &[&str]) {
     for debug in [&[][..], &["--debug"]] {
-        let place = Place::new();
-        let (server, trace) = (telltale(&place, does), place.trace());
+        let home = TestHome::new();
+        let (server, trace) = (telltale(&home, does), home.path("trace.jsonl"));
         let variables = [format!("CANARY={}", planted_secret(7))];
         let command = [command, debug, &["--trace", trace.to_str().unwrap()]].concat();
-        let ran = place.run(&with_secrets(&command, &server, &variables), &[("MY_TOKEN", &planted_secret(8))]);
+        let ran = run(&home, &with_secrets(&command, &server, &variables), &[("MY_TOKEN", &planted_secret(8))]);
         assert_eq!(ran.code, Some(code), "{ran:?}");
-        check(&place.everything(&ran), VARIABLES, parts);
+        check(&everything(&home, &ran), VARIABLES, parts);
     }
 }
 
@@ -165,14 +150,14 @@ fn echoing(times: usize) -> String {
 fn a_server_at_an_address_that_repeats_what_it_was_sent() {
     let secret = planted_secret;
     for debug in [&["--json"][..], &["--debug"]] {
-        let place = Place::new();
+        let home = TestHome::new();
         let url = format!("http://someone:{}@{}/mcp?key={}&{}", secret(0), echoing(9), secret(1), secret(2));
         let headers = [format!("X-Api-Key={}", secret(3)), format!("Cookie: a={}", secret(4))];
-        let trace = place.trace();
+        let trace = home.path("trace.jsonl");
         let command = ["tools", "--url", &url, "--header", &headers[0], "--header", &headers[1], "--trace"];
-        let ran = place.run(&[&command[..], &[trace.to_str().unwrap()], debug].concat(), &[]);
+        let ran = run(&home, &[&command[..], &[trace.to_str().unwrap()], debug].concat(), &[]);
         assert_eq!(ran.code, Some(3), "{ran:?}");
-        check(&place.everything(&ran), 5, &["HTTP 400", "***"]);
+        check(&everything(&home, &ran), 5, &["HTTP 400", "***"]);
     }
 }
 
@@ -181,7 +166,7 @@ fn a_proxy_and_an_address_that_lead_nowhere() {
     let secret = planted_secret;
     let nobody = Refused::bind().unwrap();
     let nowhere = nobody.address();
-    let place = Place::new();
+    let home = TestHome::new();
     let url = format!("http://{}@{nowhere}/mcp?{}", secret(0), secret(1));
     let proxy = format!("http://{}:{}@{nowhere}", secret(2), secret(3));
     let header = format!("Authorization=Bearer {}", secret(4));
@@ -192,18 +177,18 @@ fn a_proxy_and_an_address_that_lead_nowhere() {
         &["tools", "--url", "http://example.org/", "--proxy", &secret(5), "--debug"],
         &["tools", "--stdio", &format!("'x --api-key {}", secret(6))],
     ] {
-        let ran = place.run(command, &[("WHARF_DEBUG", "1")]);
+        let ran = run(&home, command, &[("WHARF_DEBUG", "1")]);
         assert!(matches!(ran.code, Some(2 | 3)), "{ran:?}");
-        check(&place.everything(&ran), 7, &["error"]);
+        check(&everything(&home, &ran), 7, &["error"]);
     }
 }
 
 #[test]
 fn a_variable_turns_debugging_on() {
-    let place = Place::new();
-    let server = telltale(&place, "serve");
+    let home = TestHome::new();
+    let server = telltale(&home, "serve");
     for (value, shown) in [("1", true), ("0", false)] {
-        let ran = place.run(&["tools", "--stdio", &server], &[("WHARF_DEBUG", value)]);
+        let ran = run(&home, &["tools", "--stdio", &server], &[("WHARF_DEBUG", value)]);
         assert_eq!((ran.code, ran.stderr.contains("\"method\":\"initialize\"")), (Some(0), shown), "{ran:?}");
         assert_eq!(ran.stderr.contains("connected"), shown, "{ran:?}");
     }

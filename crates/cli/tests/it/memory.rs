@@ -10,8 +10,9 @@ use std::process::{Command, Stdio};
 
 use rustix::process::geteuid;
 use tempfile::TempDir;
+use wharf_testkit::test_home::CommandOutput;
 
-use crate::support::{WHARF, finished};
+use crate::support::WHARF;
 
 /// An ordinary user.
 const NOBODY: u32 = 65534;
@@ -65,7 +66,7 @@ fn a_server_reads_neither_its_guard_nor_its_host() {
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => return println!("not run: {error}"),
         output => output.unwrap(),
     };
-    let ran = finished(output);
+    let ran = CommandOutput::from(output);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "hi\n"), "{ran:?}");
     let seen = fs::read_to_string(place.path().join("seen")).unwrap();
     let expected = "self environ open\nself maps open\nself exe open\nself core 0\n\

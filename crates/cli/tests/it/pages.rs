@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use wharf_testkit::pty::Terminal;
+
 use crate::scripted::reticent;
 use crate::support::{Pipe, demo, home, quoted, run, wharf};
-use crate::terminal::at_terminal;
 
 const OPEN: &str = "Open the URL in a browser? [y/N/c]: ";
 
@@ -47,7 +48,7 @@ fn the_page_that_is_shown_is_opened() {
     for (number, (revision, call, yes)) in calls.into_iter().enumerate() {
         let browser = Browser::new(&format!("browser-{number}"));
         let server = demo(revision);
-        let mut terminal = at_terminal(&browser.command(&[call, &["--stdio", &server]].concat()));
+        let mut terminal = Terminal::start_piped(&browser.command(&[call, &["--stdio", &server]].concat()));
         terminal.expect("wharf asks you to open a URL in your browser:");
         terminal.expect("Please fill in the ship's papers.");
         terminal.expect("URL:     https://harbour.example/papers?ship=second%20draft&paper=");
@@ -64,14 +65,15 @@ fn the_page_that_is_shown_is_opened() {
 fn a_page_that_is_declined_is_not_opened() {
     for (revision, line) in [("2026-07-28", ""), ("2025-11-25", "n"), ("2025-11-25", ":cancel")] {
         let browser = Browser::new("unused-browser");
-        let mut terminal = at_terminal(&browser.command(&["call", "open_harbour_page", "--stdio", &demo(revision)]));
+        let mut terminal =
+            Terminal::start_piped(&browser.command(&["call", "open_harbour_page", "--stdio", &demo(revision)]));
         terminal.answer(OPEN, line);
         let ended = terminal.end();
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "The harbour page was not opened.\n"), "{ended:?}");
         assert!(!ended.shown.contains("Opened in the browser") && browser.pipe.is_untouched(), "{ended:?}");
     }
     let server = demo("2025-11-25");
-    let mut terminal = at_terminal(&wharf(["call", "open_harbour_page", "via=error", "--stdio", &server]));
+    let mut terminal = Terminal::start_piped(&wharf(["call", "open_harbour_page", "via=error", "--stdio", &server]));
     terminal.answer(OPEN, "n");
     let ended = terminal.end();
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(5), ""), "{ended:?}");
@@ -82,7 +84,7 @@ fn a_page_that_is_declined_is_not_opened() {
 fn the_person_says_when_the_page_is_done() {
     let browser = Browser::new("patient-browser");
     let server = reticent();
-    let mut terminal = at_terminal(&browser.command(&["call", "sign_in", "--stdio", &server]));
+    let mut terminal = Terminal::start_piped(&browser.command(&["call", "sign_in", "--stdio", &server]));
     terminal.expect("URL:     https://sign.example/in\n");
     terminal.answer(OPEN, "yes");
     assert_eq!(browser.opened(), "https://sign.example/in");

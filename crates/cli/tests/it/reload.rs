@@ -6,8 +6,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use serde_json::json;
+use wharf_testkit::test_home::TestHome;
 
-use crate::house::{House, boom, working};
+use crate::support::{boom, working};
 
 /// Long enough to fail by, on any machine.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -45,18 +46,18 @@ fn expect(lines: &mpsc::Receiver<String>, part: &str) {
 
 #[test]
 fn an_edited_file_is_followed_and_a_broken_one_costs_nothing() {
-    let house = House::with(&json!({ "one": working() }));
-    let mut running = Running(house.command(["status", "--watch"]).spawn().unwrap());
+    let home = TestHome::with_servers(&json!({ "one": working() }));
+    let mut running = Running(home.command(["status", "--watch"]).spawn().unwrap());
     let told = lines(running.0.stdout.take().unwrap());
     let warned = lines(running.0.stderr.take().unwrap());
     expect(&told, "one · ready");
-    house.configure(&json!({ "one": working(), "two": boom() }));
+    home.configure(&json!({ "one": working(), "two": boom() }));
     expect(&told, "configuration changed: added two");
     expect(&told, "two · reconnecting: exited with code 3: boom: missing API key");
-    house.write("home/.config/wharf/config.json", "{\"mcpServers\": {\"one\":");
+    home.write("home/.config/wharf/config.json", "{\"mcpServers\": {\"one\":");
     expect(&warned, "using its last valid content");
     expect(&told, "configuration changed: no servers changed");
-    house.configure(&json!({ "three": working() }));
+    home.configure(&json!({ "three": working() }));
     expect(&told, "configuration changed: added three; removed one, two");
     expect(&told, "three · ready");
     let id = rustix::process::Pid::from_child(&running.0);
@@ -66,13 +67,13 @@ fn an_edited_file_is_followed_and_a_broken_one_costs_nothing() {
 
 #[test]
 fn programs_read_a_document_for_each_change() {
-    let house = House::with(&json!({ "one": working() }));
-    let mut running = Running(house.command(["status", "--watch", "--json"]).spawn().unwrap());
+    let home = TestHome::with_servers(&json!({ "one": working() }));
+    let mut running = Running(home.command(["status", "--watch", "--json"]).spawn().unwrap());
     let told = lines(running.0.stdout.take().unwrap());
     let first: serde_json::Value = serde_json::from_str(&told.recv_timeout(PATIENCE).unwrap()).unwrap();
     assert_eq!(first["items"][0]["id"], "one");
     expect(&told, r#""state":"ready""#);
-    house.configure(&json!({}));
+    home.configure(&json!({}));
     expect(
         &told,
         r#"{"event":"config","schema":1,"added":[],"removed":["one"],"changed":[],"unapproved":[],"problems":[],"success":true}"#,

@@ -5,10 +5,10 @@ use std::process::Child;
 
 use serde_json::{Value, json};
 use wharf_testkit::modeld::Answer;
+use wharf_testkit::test_home::CommandOutput;
 
-use crate::house::working;
 use crate::run::Stage;
-use crate::support::{Ran, finished};
+use crate::support::working;
 
 const CONFIG: &str = "home/.config/wharf/config.json";
 
@@ -22,7 +22,7 @@ impl Running {
     /// With this configuration, and a model that echoes once it may.
     #[track_caller]
     fn with(stage: Stage, config: &Value) -> Self {
-        stage.house.write(CONFIG, &config.to_string());
+        stage.home.write(CONFIG, &config.to_string());
         let run = ["run", "--json", "--dangerously-skip-permissions", "wait"];
         let child = Some(stage.command(&run).spawn().unwrap());
         let running = Self { stage, child };
@@ -31,13 +31,13 @@ impl Running {
     }
 
     fn write(&self, name: &str, text: &str) {
-        self.stage.house.write(name, text);
+        self.stage.home.write(name, text);
     }
 
     /// What `wharf reload` ends with, and says on stdout.
     #[track_caller]
     fn reload(&self, code: i32, told: &str, warned: &[&str]) {
-        let ran = self.stage.house.run(["reload"]);
+        let ran = self.stage.home.run(["reload"]);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), told), "{ran:?}");
         for part in warned {
             assert!(ran.stderr.contains(part), "{part}: {ran:?}");
@@ -47,14 +47,14 @@ impl Running {
 
     #[track_caller]
     fn is_ready(&self, server: &str) {
-        let ran = self.stage.house.run(["status", server]);
+        let ran = self.stage.home.run(["status", server]);
         assert!(ran.stderr.contains("asked the running wharf") && ran.stdout.contains("✓ ready"), "{ran:?}");
     }
 
     /// Lets the model go on, and the run come to its end.
-    fn ended(mut self) -> Ran {
+    fn ended(mut self) -> CommandOutput {
         self.stage.model.open_gate("gate");
-        finished(self.child.take().unwrap().wait_with_output().unwrap())
+        CommandOutput::from(self.child.take().unwrap().wait_with_output().unwrap())
     }
 }
 
@@ -90,7 +90,7 @@ fn a_file_that_breaks_costs_no_server_and_no_rule() {
 #[test]
 fn what_cannot_be_looked_up_stays_as_it_was_and_is_told() {
     let stage = stage();
-    let key = stage.house.write("keys/key", "hush");
+    let key = stage.home.write("keys/key", "hush");
     let command = json!(["cat", key.with_file_name("{name}")]);
     let mut demo = working();
     demo["env"] = json!({"KEY": "${secret:key}"});
@@ -130,7 +130,7 @@ fn a_server_that_a_project_brings_along_is_named_once() {
         running.reload(0, "docs needs approval: wharf approve docs\n", &[]);
         running.reload(0, "no servers changed\n", &[]);
     }
-    let ran = running.stage.house.run(["reload", "--json"]);
+    let ran = running.stage.home.run(["reload", "--json"]);
     let expected = json!({
         "schema": 1, "process": running.child.as_ref().unwrap().id(), "added": [], "removed": [], "changed": [],
         "unapproved": [], "problems": [], "success": true,

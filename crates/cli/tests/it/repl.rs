@@ -3,18 +3,17 @@
 use std::fs::File;
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::Stdio;
 
 use serde_json::{Value, json};
 use wharf_testkit::modeld::{Answer, AnswerFailure};
 use wharf_testkit::pty::Terminal;
 use wharf_testkit::repl::{self, PROMPT, exit_repl, wait_for_state};
+use wharf_testkit::test_home::{CommandOutput, run_with_input};
 use wharf_testkit::transport_faults::Refused;
 
-use crate::house::{shell, working};
 use crate::run::Stage;
 use crate::signals::send;
-use crate::support::{Ran, WHARF, finished, named_pipe};
+use crate::support::{WHARF, named_pipe, shell, working};
 
 /// What is said of a message that has to wait.
 const WAITS: &str = "queued until the current run finishes";
@@ -33,10 +32,8 @@ fn line(terminal: &mut Terminal, text: &str) {
 }
 
 /// Runs a script.
-fn piped(stage: &Stage, script: &str) -> Ran {
-    let mut child = stage.command(&[]).stdin(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
-    finished(child.wait_with_output().unwrap())
+fn piped(stage: &Stage, script: &str) -> CommandOutput {
+    run_with_input(stage.command(&[]), script)
 }
 
 /// A pipe with a name at which somebody waits for a line.
@@ -68,8 +65,8 @@ impl Gate {
 /// said before, however long that takes.
 fn starting(turns: impl IntoIterator<Item = Answer>) -> (Stage, Gate) {
     let stage = Stage::among(&json!({}), turns);
-    let gate = Gate::new(stage.house.path("gate"));
-    stage.house.configure(&json!({ "slow": gate.server() }));
+    let gate = Gate::new(stage.home.path("gate"));
+    stage.home.configure(&json!({ "slow": gate.server() }));
     (stage, gate)
 }
 
@@ -120,7 +117,7 @@ fn ctrl_c_at_a_question_is_a_no_and_takes_nothing_back() {
     let (stage, mut gate) = starting([Answer::text("Well.")]);
     let mut terminal = terminal(&stage);
     line(&mut terminal, "explain @slow:demo://greeting");
-    stage.house.write("project/.mcp.json", &json!({"mcpServers": {"theirs": working()}}).to_string());
+    stage.home.write("project/.mcp.json", &json!({"mcpServers": {"theirs": working()}}).to_string());
     repl::wait_for_question(&mut terminal, "Approve theirs?");
     terminal.control('c');
     terminal.expect("theirs was not approved.");
@@ -152,19 +149,19 @@ fn a_conversation_is_left_once_its_run_is_over() {
 #[test]
 fn nobody_waits_for_a_secret_but_who_needs_it() {
     let stage = Stage::among(&json!({}), [Answer::text("At last.")]);
-    let (mut key, mut token) = (Gate::new(stage.house.path("key")), Gate::new(stage.house.path("token")));
+    let (mut key, mut token) = (Gate::new(stage.home.path("key")), Gate::new(stage.home.path("token")));
     let mut locked = working();
     locked["env"] = json!({"TOKEN": "${secret:token}"});
     let provider =
         json!({"format": "anthropic", "baseUrl": stage.model.url(), "apiKey": "${secret:key}", "model": "m"});
-    let program = format!("read line < {}/{{name}}; echo $line", stage.house.path("").display());
+    let program = format!("read line < {}/{{name}}; echo $line", stage.home.root().display());
     let settings = json!({
         "secretCommand": ["sh", "-c", program],
         "model": "own",
         "providers": {"own": provider},
         "mcpServers": {"open": working(), "locked": locked},
     });
-    stage.house.write("home/.config/wharf/config.json", &settings.to_string());
+    stage.home.write("home/.config/wharf/config.json", &settings.to_string());
     let mut terminal = terminal(&stage);
     terminal.expect("2 servers · own/m");
     wait_for_state(&mut terminal, "open", "ready");
@@ -195,7 +192,7 @@ fn a_model_that_is_configured_meanwhile_is_used() {
     terminal.expect("no API key is set");
     let provider = json!({"format": "anthropic", "baseUrl": stage.model.url(), "apiKey": "k-1", "model": "m"});
     let settings = json!({"model": "own", "providers": {"own": provider}, "mcpServers": {}});
-    stage.house.write("home/.config/wharf/config.json", &settings.to_string());
+    stage.home.write("home/.config/wharf/config.json", &settings.to_string());
     terminal.line("/mcp reload");
     terminal.expect("configuration reloaded");
     terminal.line("/model");
@@ -211,7 +208,7 @@ fn a_server_that_fails_after_an_edit_is_told_of_again() {
     let stage = Stage::among(&lost("/nowhere/one"), []);
     let mut terminal = terminal(&stage);
     terminal.expect("MCP server `lost` unavailable");
-    stage.house.configure(&lost("/nowhere/two"));
+    stage.home.configure(&lost("/nowhere/two"));
     terminal.expect("changed lost");
     terminal.expect("MCP server `lost` unavailable");
     terminal.expect("/nowhere/two");
@@ -242,7 +239,7 @@ fn a_model_that_is_named_has_to_be_there() {
     let ran = stage.run(&["--model", "openai/"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let mut command = stage.command(&["--model", "openai/x"]);
-    let ran = finished(command.env_remove("OPENAI_API_KEY").env_remove("OPENAI_BASE_URL").output().unwrap());
+    let ran = CommandOutput::from(command.env_remove("OPENAI_API_KEY").env_remove("OPENAI_BASE_URL").output().unwrap());
     assert!(ran.code == Some(2) && ran.stderr.contains("set OPENAI_API_KEY"), "{ran:?}");
 }
 

@@ -1,19 +1,19 @@
 //! `wharf run`: one task for the agent, against a model API that says what a script tells it to.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, Command, Stdio};
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command};
 
 use serde_json::{Value, json};
 use wharf_testkit::modeld::{Answer, AnswerFailure, Modeld, Say, Script, ScriptedToolResult};
+use wharf_testkit::test_home::{CommandOutput, TestHome, run_with_input};
 use wharf_testkit::transport_faults::Refused;
 
-use crate::house::{House, shell, working};
 use crate::signals::send;
-use crate::support::{Ran, WHARF, finished};
+use crate::support::{WHARF, shell, working};
 
 /// A home with a demo server, and a model that plays a script.
 pub struct Stage {
-    pub house: House,
+    pub home: TestHome,
     pub model: Modeld,
 }
 
@@ -31,26 +31,24 @@ impl Stage {
 
     /// With these servers and no other.
     pub fn among(servers: &Value, turns: impl IntoIterator<Item = Answer>) -> Self {
-        Self { house: House::with(servers), model: Modeld::start(Script::from_turns(turns)).unwrap() }
+        Self { home: TestHome::with_servers(servers), model: Modeld::start(Script::from_turns(turns)).unwrap() }
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = self.house.command(arguments);
+        let mut command = self.home.command(arguments);
         let url = self.model.url();
         command.env("ANTHROPIC_BASE_URL", &url).env("OPENAI_BASE_URL", &url);
         command.env("ANTHROPIC_API_KEY", "k-1").env("OPENAI_API_KEY", "k-1");
         command
     }
 
-    pub fn run(&self, arguments: &[&str]) -> Ran {
-        finished(self.command(arguments).output().unwrap())
+    pub fn run(&self, arguments: &[&str]) -> CommandOutput {
+        self.command(arguments).output().unwrap().into()
     }
 
     /// The same with a text to read.
-    fn fed(&self, arguments: &[&str], text: &str) -> Ran {
-        let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-        finished(child.wait_with_output().unwrap())
+    fn fed(&self, arguments: &[&str], text: &str) -> CommandOutput {
+        run_with_input(self.command(arguments), text)
     }
 }
 
@@ -119,7 +117,7 @@ fn servers_are_told_the_projects_directory() {
     let stage = Stage::trusting([Answer::call("show_roots", json!({})), Answer::text("Done.")]);
     let ran = stage.run(&["run", "where am I?"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let project = stage.house.path("project").display().to_string();
+    let project = stage.home.path("project").display().to_string();
     let results = stage.model.requests()[1].results();
     assert!(results.len() == 1 && results[0].text.contains(&project), "{results:?}");
 }
@@ -155,10 +153,10 @@ fn lasting(stage: &Stage, trace: &str) -> Child {
 #[test]
 fn an_interrupt_withdraws_the_call_at_its_server() {
     let stage = Stage::trusting([Answer::call("slow", json!({"seconds": 60, "steps": 1}))]);
-    let trace = stage.house.path("trace.jsonl");
+    let trace = stage.home.path("trace.jsonl");
     let child = lasting(&stage, trace.to_str().unwrap());
     send("INT", child.id());
-    let ran = finished(child.wait_with_output().unwrap());
+    let ran = CommandOutput::from(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(130), "{ran:?}");
     let events = events(&ran.stdout);
     let ended = events.iter().find(|event| event["event"] == "ended").unwrap();
@@ -181,7 +179,7 @@ fn an_interrupt_loses_nothing_that_was_said() {
     }
     let said = serde_json::from_str::<Value>(&line).unwrap()["text"].as_str().unwrap().to_owned();
     send("INT", child.id());
-    let ran = finished(child.wait_with_output().unwrap());
+    let ran = CommandOutput::from(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(130), "{ran:?}");
     assert_eq!(stage.run(&["run", "--resume", "go on"]).code, Some(0));
     let body = stage.model.requests()[1].body.to_string();
@@ -199,8 +197,8 @@ fn noted(noted: &std::path::Path) -> Value {
 #[test]
 fn a_server_that_was_never_used_is_not_started_for_a_conversation_that_is_gone_on_with() {
     let stage = Stage::among(&json!({}), [Answer::text("Hello."), Answer::text("Again.")]);
-    let starts = stage.house.path("starts");
-    stage.house.configure(&json!({ "lazy": noted(&starts) }));
+    let starts = stage.home.path("starts");
+    stage.home.configure(&json!({ "lazy": noted(&starts) }));
     for arguments in [&["run", "first words"][..], &["run", "--resume", "second words"]] {
         assert_eq!(stage.run(arguments).code, Some(0));
     }
@@ -211,15 +209,15 @@ fn a_server_that_was_never_used_is_not_started_for_a_conversation_that_is_gone_o
 fn servers_of_a_conversation_are_woken_all_at_once() {
     let call = Answer::call("mcp__lazy__echo", json!({"text": "ahoy"}));
     let stage = Stage::among(&json!({}), [call, Answer::text("It said ahoy."), Answer::text("Again.")]);
-    let starts = stage.house.path("starts");
+    let starts = stage.home.path("starts");
     let started = || std::fs::read_to_string(&starts).unwrap().lines().count();
-    stage.house.configure(&json!({ "dead": working(), "lazy": noted(&starts) }));
+    stage.home.configure(&json!({ "dead": working(), "lazy": noted(&starts) }));
     // Its tools have to be known before the model calls one of them.
-    assert_eq!(stage.house.run(["tools", "lazy"]).code, Some(0));
+    assert_eq!(stage.home.run(["tools", "lazy"]).code, Some(0));
     let ran = stage.run(&["run", "say ahoy"]);
     assert!(ran.code == Some(0) && ran.stderr.contains("→ ok"), "{ran:?}");
     let before = started();
-    stage.house.configure(&json!({ "dead": shell("exec sleep 60"), "lazy": noted(&starts) }));
+    stage.home.configure(&json!({ "dead": shell("exec sleep 60"), "lazy": noted(&starts) }));
     let ran = stage.run(&["run", "--resume", "--settle", "2", "again"]);
     assert_eq!((ran.code, started()), (Some(0), before + 1), "{ran:?}");
 }
@@ -227,16 +225,16 @@ fn servers_of_a_conversation_are_woken_all_at_once() {
 #[test]
 fn without_a_key_nothing_is_started_and_it_is_said_how_to_set_one() {
     let telling = json!({ "command": "/bin/sh", "args": ["-c", "touch \"$HOME/started\""] });
-    let house = House::with(&json!({ "demo": telling }));
-    let ran = house.run(["run", "say ahoy"]);
+    let home = TestHome::with_servers(&json!({ "demo": telling }));
+    let ran = home.run(["run", "say ahoy"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
-    assert!(!house.path("home/started").exists(), "a server was started");
-    house.run(["tools"]);
-    assert!(house.path("home/started").exists(), "the server was not started");
+    assert!(!home.path("home/started").exists(), "a server was started");
+    home.run(["tools"]);
+    assert!(home.path("home/started").exists(), "the server was not started");
     for hint in ["ANTHROPIC_API_KEY", "work without a model", "--model ollama/MODEL", "providers"] {
         assert!(ran.stderr.contains(hint), "{ran:?}");
     }
-    let ran = house.run(["run", "--json", "say ahoy"]);
+    let ran = home.run(["run", "--json", "say ahoy"]);
     assert_eq!((ran.code, &ran.json()["error"]["kind"]), (Some(2), &json!("usage")), "{ran:?}");
 }
 
@@ -245,7 +243,9 @@ fn a_model_that_does_not_answer_has_its_own_code() {
     let nobody = Refused::bind().unwrap();
     let stage = Stage::trusting([]);
     let mut command = stage.command(&["run", "say ahoy"]);
-    let ran = finished(command.env("ANTHROPIC_BASE_URL", format!("http://{}", nobody.address())).output().unwrap());
+    let ran = CommandOutput::from(
+        command.env("ANTHROPIC_BASE_URL", format!("http://{}", nobody.address())).output().unwrap(),
+    );
     assert!(ran.code == Some(3) && ran.stderr.contains("cannot reach the model API"), "{ran:?}");
     for (turns, arguments, code, word) in [
         (vec![Answer::fail(AnswerFailure::Status(401, None))], &["run", "x"][..], 4, "ANTHROPIC_API_KEY"),
@@ -293,26 +293,26 @@ fn a_task_comes_from_stdin_and_a_conversation_is_gone_on_with() {
 fn a_running_wharf_is_asked() {
     let stage = Stage::trusting([Answer::text("late").held_at("gate", 0)]);
     for command in ["reload", "cancel"] {
-        let ran = stage.house.run([command]);
+        let ran = stage.home.run([command]);
         assert!(ran.code == Some(3) && ran.stderr.contains("no wharf is running"), "{ran:?}");
     }
     let child = stage.command(&["run", "--json", "wait"]).spawn().unwrap();
     stage.model.expect_request(1);
     let asked = format!("asked the running wharf, process {}", child.id());
-    let ran = stage.house.run(["status"]);
+    let ran = stage.home.run(["status"]);
     assert!(ran.code == Some(0) && ran.stderr.contains(&asked) && ran.stdout.contains("✓ ready"), "{ran:?}");
     let (there, here) =
-        (stage.house.run(["status", "demo", "--json"]), stage.house.run(["status", "--connect", "--json"]));
+        (stage.home.run(["status", "demo", "--json"]), stage.home.run(["status", "--connect", "--json"]));
     assert!(there.stderr.contains(&asked) && !here.stderr.contains("asked"), "{there:?} {here:?}");
-    let keys = |ran: &Ran| ran.json()["items"][0].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let keys = |ran: &CommandOutput| ran.json()["items"][0].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(keys(&there), keys(&here));
     assert_eq!(there.json()["items"][0]["server_info"], here.json()["items"][0]["server_info"]);
-    stage.house.configure(&json!({ "demo": {"command": "true", "enabled": false}, "more": working() }));
-    let ran = stage.house.run(["reload"]);
+    stage.home.configure(&json!({ "demo": {"command": "true", "enabled": false}, "more": working() }));
+    let ran = stage.home.run(["reload"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "added more; removed demo\n"), "{ran:?}");
-    assert_eq!(stage.house.run(["cancel"]).code, Some(0));
-    let ran = finished(child.wait_with_output().unwrap());
+    assert_eq!(stage.home.run(["cancel"]).code, Some(0));
+    let ran = CommandOutput::from(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(130), "{ran:?}");
     assert_eq!(events(&ran.stdout).last().unwrap()["ending"], "cancelled");
-    assert_eq!(stage.house.run(["cancel"]).code, Some(3));
+    assert_eq!(stage.home.run(["cancel"]).code, Some(3));
 }

@@ -1,8 +1,9 @@
 //! `wharf status`: a row for every server, whatever may be the matter with it.
 
 use serde_json::{Value, json};
+use wharf_testkit::test_home::TestHome;
 
-use crate::house::{House, boom, working};
+use crate::support::{boom, working};
 
 fn lazy() -> Value {
     let mut server = working();
@@ -10,19 +11,19 @@ fn lazy() -> Value {
     server
 }
 
-fn mixed() -> House {
-    let house = House::with(&json!({
+fn mixed() -> TestHome {
+    let home = TestHome::with_servers(&json!({
         "demo": working(), "lazy": lazy(), "boom": boom(), "off": {"command": "x", "enabled": false},
         "broken": {"command": 7}, "unset": {"command": "x", "args": ["${NOT_THERE}"]},
     }));
-    house.write("project/.mcp.json", r#"{"mcpServers": {"theirs": {"command": "x"}, "demo": {"command": "y"}}}"#);
-    house
+    home.write("project/.mcp.json", r#"{"mcpServers": {"theirs": {"command": "x"}, "demo": {"command": "y"}}}"#);
+    home
 }
 
 #[test]
 fn every_server_is_a_row() {
-    let house = mixed();
-    let ran = house.run(["status", "--json"]);
+    let home = mixed();
+    let ran = home.run(["status", "--json"]);
     assert_eq!(ran.code, Some(3), "{ran:?}");
     let document = ran.json();
     let told: Vec<String> = document["items"]
@@ -53,7 +54,7 @@ fn every_server_is_a_row() {
     assert_eq!((&demo["revision"], &demo["transport"]), (&json!("2026-07-28"), &json!("stdio")));
     assert!(demo["tools"].as_u64().unwrap() > 3 && demo["since"].is_string() && demo["last_error"].is_null(), "{demo}");
     assert!(document["items"][7]["last_error"]["message"].as_str().unwrap().contains("NOT_THERE"), "{document}");
-    let ran = house.run(["status"]);
+    let ran = home.run(["status"]);
     assert_eq!(ran.code, Some(3));
     for part in [
         "ID ",
@@ -72,20 +73,20 @@ fn every_server_is_a_row() {
 
 #[test]
 fn those_that_are_named_are_connected() {
-    let house = mixed();
-    let ran = house.run(["status", "lazy", "off", "--json"]);
+    let home = mixed();
+    let ran = home.run(["status", "lazy", "off", "--json"]);
     let states: Vec<Value> = ran.json()["items"].as_array().unwrap().iter().map(|item| item["state"].clone()).collect();
     assert_eq!((ran.code, states), (Some(0), vec![json!("ready"), json!("disabled")]));
-    assert_eq!(house.run(["status", "unset"]).code, Some(2));
-    let ran = house.run(["status", "lasy"]);
+    assert_eq!(home.run(["status", "unset"]).code, Some(2));
+    let ran = home.run(["status", "lasy"]);
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("did you mean `lazy`?"), "{ran:?}");
 }
 
 #[test]
 fn one_line_each() {
-    let house = mixed();
-    let ran = house.run(["status", "--brief"]);
+    let home = mixed();
+    let ran = home.run(["status", "--brief"]);
     assert_eq!(ran.code, Some(3), "{ran:?}");
     let lines: Vec<&str> = ran.stdout.lines().collect();
     assert_eq!(lines.len(), 7, "{}", ran.stdout);
@@ -99,9 +100,9 @@ fn one_line_each() {
 
 #[test]
 fn there_may_be_none() {
-    let house = House::with(&json!({}));
-    let ran = house.run(["status"]);
+    let home = TestHome::with_servers(&json!({}));
+    let ran = home.run(["status"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""));
     assert!(ran.stderr.starts_with("no MCP servers configured\nhint: add one: wharf add"), "{ran:?}");
-    assert_eq!(house.run(["status", "--json"]).json(), json!({"schema": 1, "items": []}));
+    assert_eq!(home.run(["status", "--json"]).json(), json!({"schema": 1, "items": []}));
 }

@@ -3,10 +3,11 @@
 use std::io::{BufRead as _, BufReader};
 
 use serde_json::{Value, json};
+use wharf_testkit::test_home::CommandOutput;
 
 use crate::scripted::mortal;
 use crate::signals::send;
-use crate::support::{REVISIONS, demo, finished, run, tidal, wharf};
+use crate::support::{REVISIONS, demo, run, tidal, wharf};
 
 #[test]
 fn every_revision_tells_of_changes_as_they_happen() {
@@ -86,7 +87,7 @@ fn what_the_server_refuses_is_said() {
 
 #[test]
 fn a_server_that_dies_ends_the_watch() {
-    let ran = finished(wharf(["subscribe", "--uri", "x://rope", "--stdio", &mortal()]).output().unwrap());
+    let ran = CommandOutput::from(wharf(["subscribe", "--uri", "x://rope", "--stdio", &mortal()]).output().unwrap());
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(3), ""), "{ran:?}");
     for part in [
         "watching x://rope\n",

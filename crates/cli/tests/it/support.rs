@@ -2,11 +2,12 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 use std::sync::{OnceLock, mpsc};
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use wharf_testkit::test_home::{CommandOutput, wharf_command};
 
 pub const WHARF: &str = env!("CARGO_BIN_EXE_wharf");
 
@@ -16,41 +17,35 @@ pub const REVISIONS: [&str; 5] = ["2026-07-28", "2025-11-25", "2025-06-18", "202
 /// Those in which a server may ask a person something.
 pub const ASKING: [&str; 3] = ["2026-07-28", "2025-11-25", "2025-06-18"];
 
-/// What a finished command left.
-#[derive(Debug)]
-pub struct Ran {
-    pub code: Option<i32>,
-    pub stdout: String,
-    pub stderr: String,
-}
-
 /// A command that will see nothing of this process's environment.
 pub fn wharf<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
-    let mut command = Command::new(WHARF);
-    command.args(args).env_clear().env("PATH", "/usr/bin:/bin").env("HOME", home()).current_dir(home());
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut command = wharf_command(args);
+    command.env("HOME", home()).current_dir(home());
     command
 }
 
-pub fn run<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Ran {
-    finished(wharf(args).output().unwrap())
+pub fn run<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> CommandOutput {
+    wharf(args).output().unwrap().into()
 }
 
-pub fn finished(output: Output) -> Ran {
-    Ran {
-        code: output.status.code(),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
+/// The configuration entry of a demo server.
+pub fn working() -> Value {
+    json!({"command": WHARF, "args": ["demo-server", "--stdio"]})
 }
 
-impl Ran {
-    /// Stdout as one JSON document.
-    #[track_caller]
-    pub fn json(&self) -> Value {
-        assert_eq!(self.stdout.lines().count(), 1, "{self:?}");
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
-    }
+/// The same as text.
+pub fn demo_entry() -> String {
+    format!(r#"{{"command": {:?}, "args": ["demo-server", "--stdio"]}}"#, Path::new(WHARF))
+}
+
+/// The configuration entry of a server that writes an error to stderr and exits.
+pub fn boom() -> Value {
+    shell("echo 'boom: missing API key' >&2; exit 3")
+}
+
+/// The configuration entry of a server that is a line of shell.
+pub fn shell(script: &str) -> Value {
+    json!({"command": "sh", "args": ["-c", script]})
 }
 
 /// The command line of a demo server.
@@ -73,7 +68,7 @@ pub fn quoted(path: &Path) -> String {
 }
 
 /// The fault server beside `wharf`, built if nobody has done so yet.
-fn fault_server() -> &'static Path {
+pub fn fault_server() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| {
         let directory = Path::new(WHARF).parent().unwrap();
@@ -139,6 +134,14 @@ impl Pipe {
     pub fn is_untouched(&self) -> bool {
         self.written.try_recv().is_err()
     }
+}
+
+/// A file that `cargo xtask peers` installs.
+pub fn installed(file: &str) -> PathBuf {
+    let beside = || Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("peers");
+    let path = std::env::var_os("WHARF_PEERS").map_or_else(beside, PathBuf::from).join(file);
+    assert!(path.exists(), "run `cargo xtask peers` first: no {}", path.display());
+    path
 }
 
 /// No control character but the line end, and nothing that reorders or hides.

@@ -1,9 +1,9 @@
 //! Calls that become tasks.
 
 use serde_json::Value;
+use wharf_testkit::pty::Terminal;
 
 use crate::support::{REVISIONS, demo, home, run, wharf};
-use crate::terminal::at_terminal;
 
 const SHORT: [&str; 3] = ["call", "unload_ship", "interval_ms=10"];
 const UNLOADED: &str = "Unloaded 3 containers, signed for by \"nobody\".\n";
@@ -55,7 +55,7 @@ fn a_task_asks_too() {
         let asking = ["ask=true", "--task", "--stdio", &demo(revision)];
         let ran = run(SHORT.into_iter().chain(asking).chain(["--answer", "name=Ada"]));
         assert_eq!(ran.stdout, "Unloaded 3 containers, signed for by \"Ada\".\n", "{ran:?}");
-        let mut terminal = at_terminal(&wharf(SHORT.into_iter().chain(asking)));
+        let mut terminal = Terminal::start_piped(&wharf(SHORT.into_iter().chain(asking)));
         terminal.expect("Who signs for the cargo?");
         terminal.answer("Name: ", "Bob");
         terminal.answer("[c]ancel: ", "");
@@ -76,7 +76,7 @@ fn ctrl_c_cancels_the_task_before_leaving() {
         let trace = home().join(format!("cancel-{revision}.jsonl"));
         let trace = trace.to_str().unwrap();
         let long = ["call", "unload_ship", "containers=1000", "interval_ms=1000", "--task", "--trace", trace];
-        let mut terminal = at_terminal(&wharf(long.into_iter().chain(["--stdio", &demo(revision)])));
+        let mut terminal = Terminal::start_piped(&wharf(long.into_iter().chain(["--stdio", &demo(revision)])));
         terminal.expect("wharf · unload_ship  task working: ");
         terminal.control('c');
         let ended = terminal.end();

@@ -1,19 +1,19 @@
 //! `wharf test`, and the server that says what it lacks: whatever looks at it shows the text and the code.
 
 use serde_json::{Value, json};
+use wharf_testkit::test_home::TestHome;
 
-use crate::house::{House, boom, working};
-use crate::support::assert_harmless;
+use crate::support::{assert_harmless, boom, working};
 
 #[test]
 fn a_server_that_works() {
-    let house = House::with(&json!({ "demo": working() }));
-    let ran = house.run(["test", "demo"]);
+    let home = TestHome::with_servers(&json!({ "demo": working() }));
+    let ran = home.run(["test", "demo"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
     for part in ["✓ path", "✓ spawn", "✓ handshake", "✓ ping", "✓ list", "\nok: ", " tools, 2026-07-28, "] {
         assert!(ran.stdout.contains(part), "{part:?} is missing in {}", ran.stdout);
     }
-    let document = house.run(["test", "demo", "--json"]).json();
+    let document = home.run(["test", "demo", "--json"]).json();
     let names: Vec<&str> =
         document["steps"].as_array().unwrap().iter().map(|step| step["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["path", "spawn", "handshake", "ping", "list"]);
@@ -23,30 +23,30 @@ fn a_server_that_works() {
 
 #[test]
 fn what_may_not_be_used_is_not_started() {
-    let house = House::with(&json!({"off": {"command": "touch", "args": ["off"], "enabled": false}}));
-    house.write("project/.mcp.json", r#"{"mcpServers": {"off": {"command": "touch", "args": ["pwned"]}}}"#);
+    let home = TestHome::with_servers(&json!({"off": {"command": "touch", "args": ["off"], "enabled": false}}));
+    home.write("project/.mcp.json", r#"{"mcpServers": {"off": {"command": "touch", "args": ["pwned"]}}}"#);
     for (args, exit, code) in [
         (&["off"][..], 2, "config.disabled"),
         (&["off", "--scope", "global"], 2, "config.disabled"),
         (&["off", "--scope", "project"], 5, "approval.needed"),
     ] {
         let args = ["test", "--json"].iter().chain(args);
-        let ran = house.run(args);
+        let ran = home.run(args);
         assert_eq!((ran.code, &ran.json()["code"]), (Some(exit), &json!(code)), "{ran:?}");
     }
-    assert_eq!(house.run(["test", "of"]).code, Some(2));
-    assert!(house.run(["test", "of"]).stderr.contains("did you mean `off`?"));
-    let other = House::with(&json!({ "mine": working() }));
+    assert_eq!(home.run(["test", "of"]).code, Some(2));
+    assert!(home.run(["test", "of"]).stderr.contains("did you mean `off`?"));
+    let other = TestHome::with_servers(&json!({ "mine": working() }));
     assert!(other.run(["test", "mine", "--scope", "project"]).stderr.contains("no project server named `mine`"));
-    assert!(!house.path("project/pwned").exists() && !house.path("project/off").exists());
+    assert!(!home.path("project/pwned").exists() && !home.path("project/off").exists());
 }
 
 /// Must show, of issue 6: the text and the code, by every command, for people and for programs.
 #[test]
 fn what_a_server_says_before_it_ends_is_shown_everywhere() {
-    let house = House::with(&json!({ "boom": boom() }));
+    let home = TestHome::with_servers(&json!({ "boom": boom() }));
     for args in [&["status"][..], &["status", "--brief"], &["test", "boom"], &["why", "boom"]] {
-        let ran = house.run(args);
+        let ran = home.run(args);
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(3), ""), "{args:?}: {ran:?}");
         for part in ["boom: missing API key", "exited with code 3"] {
             assert!(ran.stdout.contains(part), "{args:?}: {part:?} is missing in {}", ran.stdout);
@@ -58,7 +58,7 @@ fn what_a_server_says_before_it_ends_is_shown_everywhere() {
         (&["test", "boom", "--json"], "/error"),
         (&["why", "boom", "--json"], "/error"),
     ] {
-        let ran = house.run(args);
+        let ran = home.run(args);
         let document = ran.json();
         let error = document.pointer(at).unwrap_or_else(|| panic!("{args:?}: {document}"));
         assert_eq!(ran.code, Some(3));
@@ -66,10 +66,10 @@ fn what_a_server_says_before_it_ends_is_shown_everywhere() {
     }
     let server = "sh -c \"echo 'boom: missing API key' >&2; exit 3\"";
     for args in [&["tools", "--stdio", server][..], &["call", "echo", "--stdio", server]] {
-        let ran = house.run(args);
+        let ran = home.run(args);
         assert_eq!(ran.code, Some(3), "{ran:?}");
         assert!(ran.stderr.contains("boom: missing API key") && ran.stderr.contains("code 3"), "{ran:?}");
-        let error = house.run(args.iter().chain(&["--json"])).json()["error"].take();
+        let error = home.run(args.iter().chain(&["--json"])).json()["error"].take();
         assert_eq!((&error["exit"], &error["stderr"]), (&json!({"code": 3}), &json!(["boom: missing API key"])));
     }
 }

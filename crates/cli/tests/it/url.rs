@@ -4,10 +4,11 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::thread::JoinHandle;
 
+use wharf_testkit::test_home::CommandOutput;
 use wharf_testkit::transport_faults::Refused;
 
 use crate::demo_http::client::Demo;
-use crate::support::{Ran, assert_harmless, run};
+use crate::support::{assert_harmless, run};
 
 /// Answers so many connections with these bytes, and gives what they sent.
 fn canned(answer: &str, times: usize) -> (String, JoinHandle<Vec<String>>) {
@@ -41,7 +42,7 @@ fn is_whole(request: &[u8]) -> bool {
 }
 
 #[track_caller]
-fn check(ran: &Ran, code: i32, parts: &[&str]) {
+fn check(ran: &CommandOutput, code: i32, parts: &[&str]) {
     assert_eq!(ran.code, Some(code), "{ran:?}");
     for part in parts {
         assert!(ran.stderr.contains(part), "{part:?} is missing in {ran:?}");

@@ -4,10 +4,10 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
 use serde_json::{Value, json};
+use wharf_testkit::test_home::{CommandOutput, TestHome};
 use wharf_testkit::transport_faults::Refused;
 
-use crate::house::{House, boom, shell, working};
-use crate::support::{Ran, assert_harmless, faultd};
+use crate::support::{assert_harmless, boom, faultd, shell, working};
 
 /// The line of a fault server as an entry.
 fn faulty(arguments: &str) -> Value {
@@ -32,14 +32,14 @@ fn site(status: &'static str) -> String {
 
 /// Runs it both ways, and checks the word, the exit code, the step that failed and something that was seen there.
 #[track_caller]
-fn check(house: &House, args: &[&str], code: &str, exit: i32, (step, seen): (&str, &str)) {
+fn check(home: &TestHome, args: &[&str], code: &str, exit: i32, (step, seen): (&str, &str)) {
     let args = ["why"].into_iter().chain(args.iter().copied()).collect::<Vec<_>>();
-    let text: Ran = house.run(&args);
+    let text: CommandOutput = home.run(&args);
     assert_eq!(text.code, Some(exit), "{code}: {text:?}");
     assert_harmless(&text.stdout);
     assert!(text.stdout.contains(&format!("\n{code}: ")), "{code}: {}", text.stdout);
     assert_eq!(text.stdout.lines().filter(|line| line.starts_with("next: ")).count(), 1, "{}", text.stdout);
-    let document = house.run(args.into_iter().chain(["--json"]));
+    let document = home.run(args.into_iter().chain(["--json"]));
     assert_eq!(document.code, Some(exit), "{code}: {document:?}");
     let document = document.json();
     assert_eq!((&document["code"], &document["ok"], &document["schema"]), (&json!(code), &json!(false), &json!(1)));
@@ -57,63 +57,63 @@ fn check(house: &House, args: &[&str], code: &str, exit: i32, (step, seen): (&st
 
 #[test]
 fn what_is_wrong_before_anything_is_started() {
-    let house = House::with(&json!({
+    let home = TestHome::with_servers(&json!({
         "broken": {"args": ["x"]}, "off": {"command": "x", "enabled": false}, "mine": {"command": "x"},
         "unset": {"command": "sh", "env": {"A": "${SET:-x}", "B": "${NOT_THERE}"}},
         "secret": {"command": "sh", "env": {"A": "${secret:nobody-keeps-it}"}},
     }));
-    house.write("project/.mcp.json", r#"{"mcpServers": {"theirs": {"command": "touch", "args": ["pwned"]}}}"#);
-    check(&house, &["mime"], "config.missing", 2, ("config", "no server named `mime`"));
-    assert!(house.run(["why", "mime"]).stdout.contains("next: did you mean `mine`?"));
-    check(&house, &["broken"], "config.broken", 2, ("config", "config.json:1:"));
-    check(&house, &["off"], "config.disabled", 2, ("config", "\"disabled\""));
-    check(&house, &["unset"], "expand.unset", 2, ("expand", "NOT_THERE: not set"));
-    check(&house, &["secret"], "expand.failed", 2, ("expand", "nobody-keeps-it"));
-    check(&house, &["theirs"], "approval.needed", 5, ("approval", "defined by the project and not approved yet"));
-    assert!(!house.path("project/pwned").exists());
-    house.write("home/.mcp.json", "{\"mcpServers\": {");
-    check(&house, &["lost"], "config.broken", 2, ("config", "home/.mcp.json"));
-    let empty = House::with(&json!({}));
+    home.write("project/.mcp.json", r#"{"mcpServers": {"theirs": {"command": "touch", "args": ["pwned"]}}}"#);
+    check(&home, &["mime"], "config.missing", 2, ("config", "no server named `mime`"));
+    assert!(home.run(["why", "mime"]).stdout.contains("next: did you mean `mine`?"));
+    check(&home, &["broken"], "config.broken", 2, ("config", "config.json:1:"));
+    check(&home, &["off"], "config.disabled", 2, ("config", "\"disabled\""));
+    check(&home, &["unset"], "expand.unset", 2, ("expand", "NOT_THERE: not set"));
+    check(&home, &["secret"], "expand.failed", 2, ("expand", "nobody-keeps-it"));
+    check(&home, &["theirs"], "approval.needed", 5, ("approval", "defined by the project and not approved yet"));
+    assert!(!home.path("project/pwned").exists());
+    home.write("home/.mcp.json", "{\"mcpServers\": {");
+    check(&home, &["lost"], "config.broken", 2, ("config", "home/.mcp.json"));
+    let empty = TestHome::with_servers(&json!({}));
     check(&empty, &["any"], "config.missing", 2, ("config", "no servers configured"));
 }
 
 #[test]
 fn what_is_wrong_with_a_program() {
-    let house = House::with(&json!({
+    let home = TestHome::with_servers(&json!({
         "nowhere": {"command": "no-such-program"}, "plain": {"command": "./plain"},
         "cwd": {"command": "sh", "cwd": "/no/such/place"}, "boom": boom(), "killed": shell("kill -9 $$"),
         "noisy": shell(r"printf '\377\376{\000}\000\n\000'; cat >/dev/null"), "mute": faulty("S10-mute"),
         "future": faulty("32022-disjoint"), "lists": faulty("S03-list"),
     }));
-    house.write("project/plain", "no program");
-    check(&house, &["nowhere"], "path.not_found", 3, ("path", "/usr/bin"));
-    check(&house, &["plain"], "path.not_executable", 3, ("path", "cannot be executed"));
-    check(&house, &["cwd"], "path.no_directory", 3, ("path", "/no/such/place"));
-    check(&house, &["boom"], "spawn.exited", 3, ("spawn", "stderr: boom: missing API key"));
-    check(&house, &["killed"], "spawn.killed", 3, ("spawn", "SIGKILL"));
-    check(&house, &["noisy"], "handshake.not_mcp", 3, ("handshake", "not an MCP server"));
-    check(&house, &["mute", "--timeout", "700ms"], "handshake.timeout", 7, ("handshake", "700 ms"));
-    check(&house, &["future"], "handshake.revision", 3, ("handshake", "2031-01-01"));
-    check(&house, &["lists"], "list.failed", 3, ("list", "exited with code 1"));
+    home.write("project/plain", "no program");
+    check(&home, &["nowhere"], "path.not_found", 3, ("path", "/usr/bin"));
+    check(&home, &["plain"], "path.not_executable", 3, ("path", "cannot be executed"));
+    check(&home, &["cwd"], "path.no_directory", 3, ("path", "/no/such/place"));
+    check(&home, &["boom"], "spawn.exited", 3, ("spawn", "stderr: boom: missing API key"));
+    check(&home, &["killed"], "spawn.killed", 3, ("spawn", "SIGKILL"));
+    check(&home, &["noisy"], "handshake.not_mcp", 3, ("handshake", "not an MCP server"));
+    check(&home, &["mute", "--timeout", "700ms"], "handshake.timeout", 7, ("handshake", "700 ms"));
+    check(&home, &["future"], "handshake.revision", 3, ("handshake", "2031-01-01"));
+    check(&home, &["lists"], "list.failed", 3, ("list", "exited with code 1"));
 }
 
 #[test]
 fn what_is_wrong_with_an_address() {
     let at = |address: String| json!({ "url": format!("http://{address}/mcp?key=hush-hush") });
     let nobody = Refused::bind().unwrap();
-    let house = House::with(&json!({
+    let home = TestHome::with_servers(&json!({
         "closed": at(nobody.address().to_string()), "login": at(site("401 Unauthorized")), "denied": at(site("403 Forbidden")),
         "path": at(site("404 Not Found")), "plain": {"url": format!("https://{}/mcp", site("200 OK"))},
         "header": {"url": "http://127.0.0.1:9/mcp", "headers": {"a b": "c"}},
     }));
-    check(&house, &["closed"], "http.unreachable", 3, ("dial", "key=***"));
-    check(&house, &["login"], "login.needed", 4, ("login", "server requires a login"));
-    check(&house, &["denied"], "login.denied", 5, ("login", "server denied access"));
-    check(&house, &["path"], "http.status", 3, ("handshake", "HTTP 404"));
-    check(&house, &["plain"], "tls.untrusted", 3, ("tls", "TLS handshake failed"));
-    check(&house, &["header"], "http.setup", 2, ("dial", "header"));
+    check(&home, &["closed"], "http.unreachable", 3, ("dial", "key=***"));
+    check(&home, &["login"], "login.needed", 4, ("login", "server requires a login"));
+    check(&home, &["denied"], "login.denied", 5, ("login", "server denied access"));
+    check(&home, &["path"], "http.status", 3, ("handshake", "HTTP 404"));
+    check(&home, &["plain"], "tls.untrusted", 3, ("tls", "TLS handshake failed"));
+    check(&home, &["header"], "http.setup", 2, ("dial", "header"));
     for id in ["closed", "login", "denied", "path"] {
-        assert!(!house.run(["why", id]).stdout.contains("hush-hush"));
+        assert!(!home.run(["why", id]).stdout.contains("hush-hush"));
     }
 }
 
@@ -121,11 +121,11 @@ fn what_is_wrong_with_an_address() {
 fn nothing_is_wrong() {
     let mut server = working();
     server["env"] = json!({"TOKEN": "${TOKEN}", "OTHER": "${OTHER:-none}"});
-    let house = House::with(&json!({ "demo": server }));
-    house.write("home/.mcp.json", r#"{"mcpServers": {"demo": {"command": "other"}}}"#);
+    let home = TestHome::with_servers(&json!({ "demo": server }));
+    home.write("home/.mcp.json", r#"{"mcpServers": {"demo": {"command": "other"}}}"#);
     let run = |args: &[&str]| {
-        let output = house.command(["why", "demo"].iter().chain(args)).env("TOKEN", "hush-hush").output().unwrap();
-        crate::support::finished(output)
+        let output = home.command(["why", "demo"].iter().chain(args)).env("TOKEN", "hush-hush").output().unwrap();
+        CommandOutput::from(output)
     };
     let ran = run(&[]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");

@@ -3,16 +3,20 @@
 use std::fs;
 use std::io::Read as _;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use tempfile::TempDir;
 use wharf_testkit::pty::{Layout, Terminal};
+use wharf_testkit::test_home::TestHome;
 
 pub const WHARF: &str = env!("CARGO_BIN_EXE_wharf");
 
 /// Where the pages say that the program lies.
 const INSTALLED: &str = "~/.cargo/bin";
+/// The folder with `wharf` in it.
+const PROGRAMS: &str = "home/.cargo/bin";
+/// The directory that commands run in.
+const PROJECT: &str = "home/harbour";
 /// Where programs are looked for besides.
 const SYSTEM: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 /// What the example servers are run by.
@@ -20,21 +24,13 @@ const LANGUAGES: [&str; 2] = ["node", "python3"];
 /// How long a command may take, in seconds.
 const DEADLINE: &str = "60";
 
-/// Removed with everything in it.
-pub struct Place {
-    home: PathBuf,
-    project: PathBuf,
-    /// The folder with `wharf` in it.
-    programs: PathBuf,
-    _folder: TempDir,
-}
+/// A home with a project in it, and `wharf` where the pages say it is installed.
+pub struct Place(TestHome);
 
 impl Place {
     pub fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        // Whoever asks for the working directory is told the real one.
-        let home = folder.path().canonicalize().unwrap().join("home");
-        let (project, programs) = (home.join("harbour"), home.join(".cargo/bin"));
+        let home = TestHome::new();
+        let (project, programs) = (home.path(PROJECT), home.path(PROGRAMS));
         for new in [&project, &programs] {
             fs::create_dir_all(new).unwrap();
         }
@@ -45,7 +41,7 @@ impl Place {
             symlink(found.expect("the tests need Node and Python").join(language), programs.join(language)).unwrap();
         }
         symlink(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples"), project.join("examples")).unwrap();
-        Self { home, project, programs, _folder: folder }
+        Self(home)
     }
 
     /// Runs a command whose output goes to a pipe; gives the lines it printed and how it ended.
@@ -76,16 +72,16 @@ impl Place {
 
     fn command(&self, line: &str) -> Command {
         let mut command = Command::new("timeout");
-        command.args(["--foreground", DEADLINE, "sh", "-c", line]).env_clear().current_dir(&self.project);
-        command.env("HOME", &self.home).env("TERM", "xterm").env("LANG", "C.UTF-8");
-        command.env("PATH", format!("{}:{}", self.programs.display(), SYSTEM.join(":")));
+        command.args(["--foreground", DEADLINE, "sh", "-c", line]).env_clear().current_dir(self.0.path(PROJECT));
+        command.env("HOME", self.0.path("home")).env("TERM", "xterm").env("LANG", "C.UTF-8");
+        command.env("PATH", format!("{}:{}", self.0.path(PROGRAMS).display(), SYSTEM.join(":")));
         command
     }
 
     /// Paths as the pages have them, and the exit code as a line.
     fn told(&self, printed: &str, code: Option<i32>) -> Vec<String> {
         let built = Path::new(WHARF).parent().unwrap().display().to_string();
-        let printed = printed.replace(&built, INSTALLED).replace(&self.home.display().to_string(), "~");
+        let printed = printed.replace(&built, INSTALLED).replace(&self.0.path("home").display().to_string(), "~");
         let mut lines: Vec<String> = printed.lines().map(|line| line.trim_end().to_owned()).collect();
         if code != Some(0) {
             lines.push(format!("[exit {}]", code.map_or_else(|| "by a signal".to_owned(), |code| code.to_string())));

@@ -103,6 +103,12 @@ impl Terminal {
         Self::start_with(command, Layout::default())
     }
 
+    /// Starts a command on a terminal of 80 columns, with its output in a pipe.
+    #[track_caller]
+    pub fn start_piped(command: &Command) -> Self {
+        Self::start_with(command, Layout { columns: 80, stdout: StdoutTarget::Pipe, ..Layout::default() })
+    }
+
     /// Starts a command on a terminal, which becomes its controlling terminal: Ctrl-C sends it a signal. Its
     /// environment has only the command's variables and `TERM`.
     #[track_caller]

@@ -6,21 +6,22 @@ use wharf_testkit::oracle::poll_until;
 use wharf_testkit::pty::PATIENCE;
 use wharf_testkit::repl::wait_for_state;
 
-use super::berth::{Berth, all_allowed, answer, built, demo};
+use super::agent_home::{AgentHome, all_allowed, answer, demo};
 use super::others::{Web, npm, overheard, pypi};
+use crate::support::fault_server;
 
 #[test]
 fn a_server_from_npm_is_found_and_called() {
-    let berth = Berth::new(
+    let home = AgentHome::new(
         Script::default().when(When::ToolResult("high at noon".into()), Answer::text("The tide is **high** at noon.")),
     );
-    let chart = berth.write("project/tide.txt", "high at noon\n");
-    berth.model.push_answer(Answer::call("read_text_file", json!({"path": chart})));
-    let project = berth.path("project").display().to_string();
-    let entry = berth.marked(npm("server-filesystem", &[&project]));
-    berth.write("project/.mcp.json", &json!({"mcpServers": {"files": entry}}).to_string());
-    let berth = berth.with("permissions", all_allowed());
-    let mut terminal = berth.repl(&[]);
+    let chart = home.write("project/tide.txt", "high at noon\n");
+    home.model.push_answer(Answer::call("read_text_file", json!({"path": chart})));
+    let project = home.path("project").display().to_string();
+    let entry = home.marked(npm("server-filesystem", &[&project]));
+    home.write("project/.mcp.json", &json!({"mcpServers": {"files": entry}}).to_string());
+    let home = home.with("permissions", all_allowed());
+    let mut terminal = home.repl(&[]);
     answer(&mut terminal, "Approve files?", "y");
     terminal.expect("added files");
     let table = wait_for_state(&mut terminal, "files", "ready");
@@ -29,20 +30,20 @@ fn a_server_from_npm_is_found_and_called() {
     terminal.line("When is the tide high?");
     terminal.expect("files.read_text_file");
     terminal.expect("The tide is high at noon.");
-    berth.tells(2, &[Ok("high at noon")]);
-    berth.leave(terminal);
+    home.tells(2, &[Ok("high at noon")]);
+    home.leave(terminal);
 }
 
 #[test]
 fn a_server_over_http_is_found_and_called() {
     let web = Web::start("--http");
-    let berth = adding(&web.url, "http");
-    let mut terminal = berth.repl(&[]);
+    let home = adding(&web.url, "http");
+    let mut terminal = home.repl(&[]);
     let table = wait_for_state(&mut terminal, "quay", "ready");
     assert_eq!(table.row("quay").transport, "http");
     terminal.line("What is the sum?");
     terminal.expect("It is 42.");
-    berth.leave(terminal);
+    home.leave(terminal);
     // The last word ends the session.
     let ended = web.has_said("DELETE /mcp");
     let (_, named) = ended.split_once(": ").unwrap();
@@ -56,17 +57,17 @@ fn a_server_over_http_is_found_and_called() {
 /// `mcp-server-time` has tools and nothing else: nothing else is asked of it, and it is told what it may ask of us.
 #[test]
 fn only_what_a_server_offers_is_asked_of_it() {
-    let berth = Berth::new(Script::from_turns([Answer::text("I know.")]));
-    let copy = berth.path("sent.jsonl");
-    let time = berth.marked(pypi("mcp_server_time", &["--local-timezone", "UTC"]));
-    let berth = berth.servers(json!({"time": overheard(time, &copy)}));
-    let mut terminal = berth.repl(&[]);
+    let home = AgentHome::new(Script::from_turns([Answer::text("I know.")]));
+    let copy = home.path("sent.jsonl");
+    let time = home.marked(pypi("mcp_server_time", &["--local-timezone", "UTC"]));
+    let home = home.servers(json!({"time": overheard(time, &copy)}));
+    let mut terminal = home.repl(&[]);
     wait_for_state(&mut terminal, "time", "ready");
     terminal.line("/resources time");
     terminal.line("/prompts time");
     terminal.line("What do you know?");
     terminal.expect("I know.");
-    berth.leave(terminal);
+    home.leave(terminal);
     let sent = std::fs::read_to_string(copy).unwrap();
     let messages: Vec<Value> = sent.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let methods: Vec<&str> = messages.iter().filter_map(|message| message["method"].as_str()).collect();
@@ -84,21 +85,21 @@ fn only_what_a_server_offers_is_asked_of_it() {
 #[test]
 fn a_server_over_sse_is_found_and_called() {
     let web = Web::start("--sse");
-    let berth = adding(&web.url, "sse");
-    let mut terminal = berth.repl(&[]);
+    let home = adding(&web.url, "sse");
+    let mut terminal = home.repl(&[]);
     let table = wait_for_state(&mut terminal, "quay", "ready");
     assert_eq!(table.row("quay").transport, "sse");
     terminal.line("What is the sum?");
     terminal.expect("It is 42.");
     web.has_said("POST /messages");
-    berth.leave(terminal);
+    home.leave(terminal);
 }
 
 /// A model that adds by a server at an address.
-fn adding(url: &str, way: &str) -> Berth {
+fn adding(url: &str, way: &str) -> AgentHome {
     let script = Script::from_turns([Answer::call("add", json!({"a": 2, "b": 40}))])
         .when(When::ToolResult("42".into()), Answer::text("It is 42."));
-    Berth::new(script).servers(json!({"quay": {"type": way, "url": url}})).with("permissions", all_allowed())
+    AgentHome::new(script).servers(json!({"quay": {"type": way, "url": url}})).with("permissions", all_allowed())
 }
 
 #[test]
@@ -112,37 +113,37 @@ fn several_servers_are_kept_at_once() {
     let script =
         Script::from_turns([calls]).when(When::ToolResult("ahoy".into()), Answer::text("All three have answered."));
     let web = Web::start("--http");
-    let berth = Berth::new(script).with("permissions", all_allowed());
-    let (demo, time) = (berth.marked(demo()), berth.marked(pypi("mcp_server_time", &["--local-timezone", "UTC"])));
-    let berth = berth.servers(json!({"demo": demo, "time": time, "quay": {"url": web.url}}));
-    let mut terminal = berth.repl(&[]);
+    let home = AgentHome::new(script).with("permissions", all_allowed());
+    let (demo, time) = (home.marked(demo()), home.marked(pypi("mcp_server_time", &["--local-timezone", "UTC"])));
+    let home = home.servers(json!({"demo": demo, "time": time, "quay": {"url": web.url}}));
+    let mut terminal = home.repl(&[]);
     for server in ["demo", "time", "quay"] {
         wait_for_state(&mut terminal, server, "ready");
     }
     terminal.line("Ask all of them.");
     terminal.expect("All three have answered.");
-    berth.tells(2, &[Ok("ahoy"), Ok("T21:00:00+09:00"), Ok("42")]);
-    berth.leave(terminal);
+    home.tells(2, &[Ok("ahoy"), Ok("T21:00:00+09:00"), Ok("42")]);
+    home.leave(terminal);
 }
 
 #[test]
 fn a_server_in_trouble_costs_only_itself() {
     let script = Script::from_turns([Answer::call("echo", json!({"text": "ahoy"}))])
         .when(When::ToolResult("ahoy".into()), Answer::text("The others work."));
-    let berth = Berth::new(script).with("permissions", all_allowed());
-    let demo = berth.marked(demo());
-    let dying = berth.marked(json!({"command": "/bin/sh", "args": ["-c", "echo going down >&2; exit 3"]}));
+    let home = AgentHome::new(script).with("permissions", all_allowed());
+    let demo = home.marked(demo());
+    let dying = home.marked(json!({"command": "/bin/sh", "args": ["-c", "echo going down >&2; exit 3"]}));
     let nothing = json!({"args": ["neither command nor url"]});
-    let berth = berth.servers(json!({
+    let home = home.servers(json!({
         "demo": demo, "dying": dying, "lost": {"command": "/nowhere/at/all"}, "bare": nothing,
     }));
-    let mut terminal = berth.repl(&[]);
+    let mut terminal = home.repl(&[]);
     terminal.expect_screen(|rows| ["dying", "lost", "bare"].iter().all(|server| is_announced(rows, server)));
     wait_for_state(&mut terminal, "lost", "failed");
     wait_for_state(&mut terminal, "demo", "ready");
     terminal.line("Who works?");
     terminal.expect("The others work.");
-    let shown = berth.leave(terminal);
+    let shown = home.leave(terminal);
     assert_eq!(shown.matches("MCP server `lost` unavailable").count(), 1, "it is told once:\n{shown}");
     assert!(!shown.contains("panicked"), "{shown}");
 }
@@ -153,52 +154,52 @@ fn is_announced(rows: &[String], server: &str) -> bool {
 
 #[test]
 fn nothing_is_left_after_ctrl_c() {
-    let berth = Berth::new(Script::default());
-    let entries = (0..3).map(|number| (format!("demo{number}"), berth.marked(demo())));
+    let home = AgentHome::new(Script::default());
+    let entries = (0..3).map(|number| (format!("demo{number}"), home.marked(demo())));
     let stubborn =
-        berth.marked(json!({"command": "/bin/sh", "args": ["-c", "trap '' INT TERM; while :; do read line; done"]}));
+        home.marked(json!({"command": "/bin/sh", "args": ["-c", "trap '' INT TERM; while :; do read line; done"]}));
     let servers: serde_json::Map<_, _> = entries.chain([("stubborn".to_owned(), stubborn)]).collect();
-    let berth = berth.servers(servers.into());
-    let mut terminal = berth.repl(&[]);
+    let home = home.servers(servers.into());
+    let mut terminal = home.repl(&[]);
     wait_for_state(&mut terminal, "demo2", "ready");
-    let count = |part: &str| berth.processes().iter().filter(|line| line.contains(part)).count();
+    let count = |part: &str| home.processes().iter().filter(|line| line.contains(part)).count();
     let all_run = poll_until(PATIENCE, || count("trap ''") == 1 && count("demo-server") == 3);
-    assert!(all_run, "{:?}", berth.processes());
+    assert!(all_run, "{:?}", home.processes());
     terminal.control('c');
     terminal.expect("press Ctrl-C again to exit");
     terminal.control('c');
     let ended = terminal.end();
     assert_eq!(ended.code, Some(0), "{}", ended.shown);
-    berth.has_nobody_left();
+    home.has_nobody_left();
 }
 
 #[test]
 fn lists_are_read_to_their_end() {
-    let berth = Berth::new(Script::from_turns([Answer::text("Many pages.")]));
-    let entry = berth.marked(json!({"command": built("faultd"), "args": ["stdio", "ok", "--pages", "5"]}));
-    let berth = berth.servers(json!({"paged": entry}));
-    let mut terminal = berth.repl(&[]);
+    let home = AgentHome::new(Script::from_turns([Answer::text("Many pages.")]));
+    let entry = home.marked(json!({"command": fault_server(), "args": ["stdio", "ok", "--pages", "5"]}));
+    let home = home.servers(json!({"paged": entry}));
+    let mut terminal = home.repl(&[]);
     wait_for_state(&mut terminal, "paged", "ready");
     terminal.line("What tools do you have?");
     terminal.expect("Many pages.");
-    let request = berth.request(1);
+    let request = home.request(1);
     let names: Vec<&str> = request.tool_names().into_iter().filter(|name| name.starts_with("mcp__paged__")).collect();
     assert_eq!(names.len(), 10, "six tools, and one on each further page: {names:?}");
-    berth.leave(terminal);
+    home.leave(terminal);
 }
 
 #[test]
 fn a_call_that_hangs_is_given_up() {
     let script = Script::from_turns([Answer::call("slow", json!({"ms": 600_000}))])
         .when(When::ToolResult("".into()), Answer::text("I go on without it."));
-    let berth = Berth::new(script).with("permissions", all_allowed());
-    let mut entry = berth.marked(json!({"command": built("faultd"), "args": ["stdio", "ok"]}));
+    let home = AgentHome::new(script).with("permissions", all_allowed());
+    let mut entry = home.marked(json!({"command": fault_server(), "args": ["stdio", "ok"]}));
     entry["toolTimeouts"] = json!({"slow": 500});
-    let berth = berth.servers(json!({"slow": entry}));
-    let mut terminal = berth.repl(&[]);
+    let home = home.servers(json!({"slow": entry}));
+    let mut terminal = home.repl(&[]);
     wait_for_state(&mut terminal, "slow", "ready");
     terminal.line("Take your time.");
     terminal.expect("I go on without it.");
-    berth.tells(2, &[Err("no response within 500 ms")]);
-    berth.leave(terminal);
+    home.tells(2, &[Err("no response within 500 ms")]);
+    home.leave(terminal);
 }

@@ -12,32 +12,32 @@ use wharf_testkit::oracle::poll_until;
 use wharf_testkit::pty::PATIENCE;
 use wharf_testkit::repl::wait_for_state;
 
-use super::berth::{Berth, all_allowed, answer};
+use super::agent_home::{AgentHome, all_allowed, answer};
 
 #[test]
 fn a_protected_server_is_logged_in_at_and_stays_so() {
     let authd = Authd::start(AuthSwitches::default()).unwrap();
-    let berth = Berth::new(Script::default())
+    let home = AgentHome::new(Script::default())
         .with("permissions", all_allowed())
         .servers(json!({"guarded": {"url": authd.server_url()}}));
-    let opened = with_browser(&berth);
-    let mut terminal = berth.repl(&[]);
+    let opened = with_browser(&home);
+    let mut terminal = home.repl(&[]);
     // It is asked about by itself; what is typed before that can be seen counts for nothing.
     answer(&mut terminal, "Open the login page in your browser?", "y");
     log_in(&opened);
     wait_for_state(&mut terminal, "guarded", "ready");
-    let shown = berth.leave(terminal);
+    let shown = home.leave(terminal);
     for secret in authd.secrets() {
         assert!(!shown.contains(&secret), "a secret was shown");
     }
-    let kept = berth.path("home/.config/wharf/mcp-auth.json");
+    let kept = home.path("home/.config/wharf/mcp-auth.json");
     assert_eq!(kept.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    berth.model.push_answer(Answer::text("Nobody asked."));
-    let mut terminal = berth.repl(&[]);
+    home.model.push_answer(Answer::text("Nobody asked."));
+    let mut terminal = home.repl(&[]);
     wait_for_state(&mut terminal, "guarded", "ready");
     terminal.line("Did anybody ask?");
     terminal.expect("Nobody asked.");
-    let shown = berth.leave(terminal);
+    let shown = home.leave(terminal);
     assert!(!shown.contains("Open the login page in your browser?"), "{shown}");
 }
 
@@ -48,11 +48,11 @@ fn a_login_comes_back_to_where_its_server_says() {
     for by_hand in [false, true] {
         let port = unused_port();
         let guarded = json!({"url": authd.server_url(), "oauth": {"callback_port": port}});
-        let berth = Berth::new(Script::default()).servers(json!({}));
-        let opened = with_browser(&berth);
-        let mut terminal = berth.repl(&[]);
+        let home = AgentHome::new(Script::default()).servers(json!({}));
+        let opened = with_browser(&home);
+        let mut terminal = home.repl(&[]);
         terminal.expect("no servers");
-        let berth = berth.servers(json!({"guarded": guarded}));
+        let home = home.servers(json!({"guarded": guarded}));
         terminal.expect("added guarded");
         if by_hand {
             answer(&mut terminal, "Open the login page in your browser?", "n");
@@ -63,7 +63,7 @@ fn a_login_comes_back_to_where_its_server_says() {
         let back = log_in(&opened);
         assert!(back.starts_with(&format!("http://127.0.0.1:{port}/callback?")), "{back}");
         wait_for_state(&mut terminal, "guarded", "ready");
-        berth.leave(terminal);
+        home.leave(terminal);
     }
 }
 
@@ -85,10 +85,9 @@ fn log_in(opened: &Path) -> String {
 }
 
 /// A browser that only notes where it was sent; gives where it does.
-fn with_browser(berth: &Berth) -> PathBuf {
-    let opened = berth.path("opened");
+fn with_browser(home: &AgentHome) -> PathBuf {
+    let opened = home.path("opened");
     let script = format!("#!/bin/sh\nprintf '%s\\n' \"$1\" > '{}'\n", opened.display());
-    let browser = berth.write("bin/xdg-open", &script);
-    std::fs::set_permissions(browser, std::fs::Permissions::from_mode(0o755)).unwrap();
+    home.write_program("bin/xdg-open", &script);
     opened
 }

@@ -1,12 +1,14 @@
 //! Servers of somebody else's making: from npm and PyPI, and ours on their SDKs.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 
 use serde_json::{Value, json};
 use wharf_testkit::pty::PATIENCE;
+
+use crate::support::installed;
 
 /// One of the reference servers on npm, with its arguments.
 pub fn npm(package: &str, arguments: &[&str]) -> Value {
@@ -88,12 +90,4 @@ fn listen(stream: impl std::io::Read + Send + 'static, said: &Arc<(Mutex<Vec<Str
             said.1.notify_all();
         }
     });
-}
-
-/// A file among what `cargo xtask peers` installs.
-fn installed(file: &str) -> PathBuf {
-    let beside = || PathBuf::from(env!("CARGO_TARGET_TMPDIR")).with_file_name("peers");
-    let path = std::env::var_os("WHARF_PEERS").map_or_else(beside, PathBuf::from).join(file);
-    assert!(path.exists(), "run `cargo xtask peers` first: no {}", path.display());
-    path
 }

@@ -4,20 +4,20 @@ use serde_json::json;
 use wharf_testkit::modeld::{Answer, Script};
 use wharf_testkit::repl::wait_for_state;
 
-use super::berth::{Berth, all_allowed, answer, demo};
+use super::agent_home::{AgentHome, all_allowed, answer, demo};
 
 /// A model that wants one thing, and then says this whatever came of it.
-fn wanting(last: &str) -> Berth {
-    let berth =
-        Berth::new(Script::from_turns([Answer::call("echo", json!({"text": "a\u{202e}hoy"})), Answer::text(last)]));
-    let entry = berth.marked(demo());
-    berth.servers(json!({"demo": entry}))
+fn wanting(last: &str) -> AgentHome {
+    let home =
+        AgentHome::new(Script::from_turns([Answer::call("echo", json!({"text": "a\u{202e}hoy"})), Answer::text(last)]));
+    let entry = home.marked(demo());
+    home.servers(json!({"demo": entry}))
 }
 
 #[test]
 fn a_call_is_asked_about_and_made_after_a_yes() {
-    let berth = wanting("It said ahoy.");
-    let mut terminal = berth.repl(&[]);
+    let home = wanting("It said ahoy.");
+    let mut terminal = home.repl(&[]);
     wait_for_state(&mut terminal, "demo", "ready");
     terminal.line("Say something.");
     let question = terminal.expect("Allow the call?");
@@ -26,54 +26,54 @@ fn a_call_is_asked_about_and_made_after_a_yes() {
     }
     answer(&mut terminal, "[r]eason", "y");
     terminal.expect("It said ahoy.");
-    berth.tells(2, &[Ok("hoy")]);
-    berth.leave(terminal);
+    home.tells(2, &[Ok("hoy")]);
+    home.leave(terminal);
 }
 
 #[test]
 fn a_no_is_an_error_that_the_model_sees() {
-    let berth = wanting("Then not.");
-    let mut terminal = berth.repl(&[]);
+    let home = wanting("Then not.");
+    let mut terminal = home.repl(&[]);
     wait_for_state(&mut terminal, "demo", "ready");
     terminal.line("Say something.");
     answer(&mut terminal, "Allow the call?", "r not while the tide is out");
     terminal.expect("Then not.");
-    berth.tells(2, &[Err("not while the tide is out")]);
-    berth.leave(terminal);
+    home.tells(2, &[Err("not while the tide is out")]);
+    home.leave(terminal);
 }
 
 #[test]
 fn a_rule_allows_without_a_question() {
-    let berth = wanting("It said ahoy.").with("permissions", all_allowed());
-    let mut terminal = berth.repl(&[]);
+    let home = wanting("It said ahoy.").with("permissions", all_allowed());
+    let mut terminal = home.repl(&[]);
     wait_for_state(&mut terminal, "demo", "ready");
     terminal.line("Say something.");
     terminal.expect("It said ahoy.");
-    berth.tells(2, &[Ok("hoy")]);
-    let shown = berth.leave(terminal);
+    home.tells(2, &[Ok("hoy")]);
+    let shown = home.leave(terminal);
     assert!(!shown.contains("Allow the call?"), "{shown}");
 }
 
 #[test]
 fn an_always_is_written_down_and_holds() {
-    let berth = wanting("It said ahoy.");
-    let mut terminal = berth.repl(&[]);
+    let home = wanting("It said ahoy.");
+    let mut terminal = home.repl(&[]);
     wait_for_state(&mut terminal, "demo", "ready");
     terminal.line("Say something.");
     answer(&mut terminal, "Allow the call?", "a");
     terminal.expect("It said ahoy.");
-    berth.tells(2, &[Ok("hoy")]);
-    berth.leave(terminal);
-    let file = std::fs::read_to_string(berth.path("home/.config/wharf/config.json")).unwrap();
+    home.tells(2, &[Ok("hoy")]);
+    home.leave(terminal);
+    let file = home.read("home/.config/wharf/config.json");
     assert!(file.contains("mcp__demo__echo"), "{file}");
     for answer in [Answer::call("echo", json!({"text": "again"})), Answer::text("And again.")] {
-        berth.model.push_answer(answer);
+        home.model.push_answer(answer);
     }
-    let mut terminal = berth.repl(&[]);
+    let mut terminal = home.repl(&[]);
     wait_for_state(&mut terminal, "demo", "ready");
     terminal.line("Say it again.");
     terminal.expect("And again.");
-    berth.tells(4, &[Ok("again")]);
-    let shown = berth.leave(terminal);
+    home.tells(4, &[Ok("again")]);
+    let shown = home.leave(terminal);
     assert!(!shown.contains("Allow the call?"), "{shown}");
 }

@@ -6,25 +6,26 @@ use wharf_testkit::oracle::{Ledger, poll_until};
 use wharf_testkit::pty::PATIENCE;
 use wharf_testkit::repl::wait_for_state;
 
-use super::berth::{Berth, all_allowed, answer, built, demo};
+use super::agent_home::{AgentHome, all_allowed, answer, demo};
 use super::others::{Web, npm};
+use crate::support::fault_server;
 
 #[test]
 fn the_model_is_told_of_the_tools() {
-    let berth = Berth::new(Script::from_turns([Answer::text("I have many.")]));
-    let files = npm("server-filesystem", &[&berth.path("project").display().to_string()]);
-    let entry = berth.marked(files);
-    let berth = berth.servers(json!({"files": entry}));
-    let mut terminal = berth.repl(&["--dangerously-skip-permissions"]);
+    let home = AgentHome::new(Script::from_turns([Answer::text("I have many.")]));
+    let files = npm("server-filesystem", &[&home.path("project").display().to_string()]);
+    let entry = home.marked(files);
+    let home = home.servers(json!({"files": entry}));
+    let mut terminal = home.repl(&["--dangerously-skip-permissions"]);
     wait_for_state(&mut terminal, "files", "ready");
     terminal.line("What tools do you have?");
     terminal.expect("I have many.");
-    let request = berth.request(1);
+    let request = home.request(1);
     let names = request.tool_names();
     for tool in ["mcp__files__read_text_file", "mcp__files__write_file", "mcp__files__list_directory"] {
         assert!(names.contains(&tool), "{names:?}");
     }
-    berth.leave(terminal);
+    home.leave(terminal);
 }
 
 #[test]
@@ -35,17 +36,17 @@ fn a_sub_agent_has_the_tools() {
         .when(When::ToolResult("42".into()), Answer::text("The sum is 42."))
         .when(When::Text("Add 2 and 40.".into()), Answer::call("mcp__demo__add", json!({"a": 2, "b": 40})))
         .when(When::Text("Let somebody add.".into()), Answer::call("Agent", task));
-    let berth = Berth::new(script).with("permissions", all_allowed());
-    let entry = berth.marked(demo());
-    let berth = berth.servers(json!({"demo": entry}));
-    let mut terminal = berth.repl(&[]);
+    let home = AgentHome::new(script).with("permissions", all_allowed());
+    let entry = home.marked(demo());
+    let home = home.servers(json!({"demo": entry}));
+    let mut terminal = home.repl(&[]);
     wait_for_state(&mut terminal, "demo", "ready");
     terminal.line("Let somebody add.");
     terminal.expect("My helper says 42.");
-    let (person, helper) = (berth.request(1), berth.request(2));
+    let (person, helper) = (home.request(1), home.request(2));
     assert!(person.tool_names().contains(&"Agent"));
     assert!(helper.tool_names().contains(&"mcp__demo__add") && !helper.tool_names().contains(&"Agent"));
-    berth.leave(terminal);
+    home.leave(terminal);
 }
 
 #[test]
@@ -53,15 +54,16 @@ fn results_and_errors_reach_the_model() {
     let calls = Answer::call("echo", json!({"text": "ahoy"}))
         .with_block(Say::call("json_response", json!({"ship": "Ada"})))
         .with_block(Say::call("fail", json!({})));
-    let berth = Berth::new(Script::from_turns([calls, Answer::text("Two worked.")])).with("permissions", all_allowed());
-    let entry = berth.marked(demo());
-    let berth = berth.servers(json!({"demo": entry}));
-    let mut terminal = berth.repl(&[]);
+    let home =
+        AgentHome::new(Script::from_turns([calls, Answer::text("Two worked.")])).with("permissions", all_allowed());
+    let entry = home.marked(demo());
+    let home = home.servers(json!({"demo": entry}));
+    let mut terminal = home.repl(&[]);
     wait_for_state(&mut terminal, "demo", "ready");
     terminal.line("Try all three.");
     terminal.expect("Two worked.");
-    berth.tells(2, &[Ok("ahoy"), Ok("Ada"), Err("always fails")]);
-    berth.leave(terminal);
+    home.tells(2, &[Ok("ahoy"), Ok("Ada"), Err("always fails")]);
+    home.leave(terminal);
 }
 
 #[test]
@@ -73,24 +75,24 @@ fn each_format_is_spoken() {
                 .with_block(Say::call("add", json!({"a": 2, "b": 40}))),
             Answer::text("It is 42."),
         ]);
-        let berth = Berth::speaking(format, script).with("permissions", all_allowed());
-        let entry = berth.marked(demo());
-        let berth = berth.servers(json!({"demo": entry}));
-        let mut terminal = berth.repl(&[]);
+        let home = AgentHome::speaking(format, script).with("permissions", all_allowed());
+        let entry = home.marked(demo());
+        let home = home.servers(json!({"demo": entry}));
+        let mut terminal = home.repl(&[]);
         wait_for_state(&mut terminal, "demo", "ready");
         terminal.line("What is the sum?");
         terminal.expect("It is 42.");
-        berth.tells(2, &[Ok("42")]);
-        berth.leave(terminal);
+        home.tells(2, &[Ok("42")]);
+        home.leave(terminal);
     }
 }
 
 #[test]
 fn cancelling_a_run_reaches_the_server() {
     let web = Web::start("--http");
-    let berth = Berth::new(Script::from_turns([Answer::call("slow", json!({"steps": 1000, "wait_ms": 100}))]));
-    let berth = berth.servers(json!({"quay": {"url": web.url}})).with("permissions", all_allowed());
-    let mut terminal = berth.repl(&[]);
+    let home = AgentHome::new(Script::from_turns([Answer::call("slow", json!({"steps": 1000, "wait_ms": 100}))]));
+    let home = home.servers(json!({"quay": {"url": web.url}})).with("permissions", all_allowed());
+    let mut terminal = home.repl(&[]);
     wait_for_state(&mut terminal, "quay", "ready");
     terminal.line("Take your time.");
     terminal.expect("step 3");
@@ -98,19 +100,19 @@ fn cancelling_a_run_reaches_the_server() {
     web.has_said("stopped");
     terminal.expect("cancelled");
     wait_for_state(&mut terminal, "quay", "ready");
-    berth.leave(terminal);
+    home.leave(terminal);
 }
 
 #[test]
 fn ten_calls_are_withdrawn_at_once() {
     let slow = |number: usize| Say::call("slow", json!({"ms": 600_000, "nonce": format!("n{number}")}));
     let calls = (0..10).fold(Answer::default(), |answer, number| answer.with_block(slow(number)));
-    let berth = Berth::new(Script::from_turns([calls])).with("permissions", all_allowed());
-    let ledger = berth.path("ledger");
+    let home = AgentHome::new(Script::from_turns([calls])).with("permissions", all_allowed());
+    let ledger = home.path("ledger");
     let args = ["stdio", "ok", "--ledger", ledger.to_str().unwrap()];
-    let entry = berth.marked(json!({"command": built("faultd"), "args": args}));
-    let berth = berth.servers(json!({"slow": entry}));
-    let mut terminal = berth.repl(&[]);
+    let entry = home.marked(json!({"command": fault_server(), "args": args}));
+    let home = home.servers(json!({"slow": entry}));
+    let mut terminal = home.repl(&[]);
     wait_for_state(&mut terminal, "slow", "ready");
     terminal.line("Do ten things at once.");
     let count = |word: &str| Ledger::read(&ledger).unwrap().lines.iter().filter(|line| line.starts_with(word)).count();
@@ -119,7 +121,7 @@ fn ten_calls_are_withdrawn_at_once() {
     assert!(poll_until(PATIENCE, || count("cancelled") == 10), "{}", count("cancelled"));
     terminal.expect("cancelled");
     wait_for_state(&mut terminal, "slow", "ready");
-    berth.leave(terminal);
+    home.leave(terminal);
 }
 
 #[test]
@@ -131,32 +133,32 @@ fn resources_and_prompts_are_tools() {
         Answer::call("GetMcpPrompt", json!({"server": "demo", "name": "welcome", "arguments": {"name": "Ada"}})),
         Answer::text("Now I know."),
     ]);
-    let berth = Berth::new(script);
-    let entry = berth.marked(demo());
-    let berth = berth.servers(json!({"demo": entry}));
-    let mut terminal = berth.repl(&[]);
+    let home = AgentHome::new(script);
+    let entry = home.marked(demo());
+    let home = home.servers(json!({"demo": entry}));
+    let mut terminal = home.repl(&[]);
     wait_for_state(&mut terminal, "demo", "ready");
     terminal.line("Look around.");
     // Reading what a server offers is not asked about; taking its words as instructions is.
     answer(&mut terminal, "Allow the call?", "y");
     terminal.expect("Now I know.");
-    berth.tells(2, &[Ok("demo://greeting"), Ok("The tide stands at"), Ok("welcome")]);
-    berth.tells(3, &[Ok("Please welcome Ada aboard")]);
-    berth.leave(terminal);
+    home.tells(2, &[Ok("demo://greeting"), Ok("The tide stands at"), Ok("welcome")]);
+    home.tells(3, &[Ok("Please welcome Ada aboard")]);
+    home.leave(terminal);
 }
 
 #[test]
 fn a_changed_list_counts_from_the_next_request() {
     let script =
         Script::from_turns([Answer::call("hire_crane", json!({})), Answer::text("Hired."), Answer::text("I see it.")]);
-    let berth = Berth::new(script).with("permissions", all_allowed());
-    let entry = berth.marked(demo());
-    let berth = berth.servers(json!({"demo": entry}));
-    let mut terminal = berth.repl(&[]);
+    let home = AgentHome::new(script).with("permissions", all_allowed());
+    let entry = home.marked(demo());
+    let home = home.servers(json!({"demo": entry}));
+    let mut terminal = home.repl(&[]);
     wait_for_state(&mut terminal, "demo", "ready");
     terminal.line("Hire a crane.");
     terminal.expect("Hired.");
-    assert!(!berth.request(1).tool_names().contains(&"mcp__demo__crane"));
+    assert!(!home.request(1).tool_names().contains(&"mcp__demo__crane"));
     let listed = poll_until(PATIENCE, || {
         terminal.line("/mcp list-tools demo");
         terminal.expect("grant no permission").contains("  crane ")
@@ -164,7 +166,7 @@ fn a_changed_list_counts_from_the_next_request() {
     assert!(listed, "{}", terminal.shown_text());
     terminal.line("Do you see it?");
     terminal.expect("I see it.");
-    let request = berth.request(3);
+    let request = home.request(3);
     assert!(request.tool_names().contains(&"mcp__demo__crane"), "{:?}", request.tool_names());
-    berth.leave(terminal);
+    home.leave(terminal);
 }

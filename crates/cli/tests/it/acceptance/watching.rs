@@ -4,19 +4,19 @@ use serde_json::json;
 use wharf_testkit::modeld::{Answer, Script};
 use wharf_testkit::repl::{Row, wait_for_state};
 
-use super::berth::{Berth, demo};
+use super::agent_home::{AgentHome, demo};
 
 #[test]
 fn the_table_shows_every_server_also_during_a_run() {
-    let berth = Berth::new(Script::from_turns([Answer::text("Here I am.").held_at("quay", 0)]));
-    let entry = berth.marked(demo());
+    let home = AgentHome::new(Script::from_turns([Answer::text("Here I am.").held_at("quay", 0)]));
+    let entry = home.marked(demo());
     let mut off = demo();
     off["enabled"] = json!(false);
-    let berth = berth.servers(json!({"demo": entry, "off": off, "lost": {"command": "/nowhere/at/all"}}));
-    let mut terminal = berth.repl(&[]);
+    let home = home.servers(json!({"demo": entry, "off": off, "lost": {"command": "/nowhere/at/all"}}));
+    let mut terminal = home.repl(&[]);
     wait_for_state(&mut terminal, "demo", "ready");
     terminal.line("Are you there?");
-    berth.request(1);
+    home.request(1);
     let table = wait_for_state(&mut terminal, "lost", "failed");
     let headings = Row {
         server: "Server",
@@ -34,17 +34,17 @@ fn the_table_shows_every_server_also_during_a_run() {
     assert_eq!((off.enabled, off.status, off.tools), ("no", "○ disabled", "-"));
     assert_eq!((lost.status, lost.tools), ("✗ failed", "-"));
     assert!(table.text.contains("Use '/mcp list-tools' to see all tools"), "{}", table.text);
-    berth.model.open_gate("quay");
+    home.model.open_gate("quay");
     terminal.expect("Here I am.");
-    berth.leave(terminal);
+    home.leave(terminal);
 }
 
 #[test]
 fn one_server_is_shown_with_its_last_error_and_its_last_connection() {
-    let berth = Berth::new(Script::default());
-    let entry = berth.marked(demo());
-    let berth = berth.servers(json!({"demo": entry, "lost": {"command": "/nowhere/at/all"}}));
-    let mut terminal = berth.repl(&[]);
+    let home = AgentHome::new(Script::default());
+    let entry = home.marked(demo());
+    let home = home.servers(json!({"demo": entry, "lost": {"command": "/nowhere/at/all"}}));
+    let mut terminal = home.repl(&[]);
     wait_for_state(&mut terminal, "demo", "ready");
     wait_for_state(&mut terminal, "lost", "failed");
     terminal.line("/mcp demo");
@@ -54,24 +54,24 @@ fn one_server_is_shown_with_its_last_error_and_its_last_connection() {
     }
     terminal.line("/mcp lost");
     terminal.expect("/nowhere/at/all");
-    berth.leave(terminal);
+    home.leave(terminal);
 }
 
 #[test]
 fn no_servers_are_said_to_be_none() {
-    let berth = Berth::new(Script::default()).servers(json!({}));
-    let mut terminal = berth.repl(&[]);
+    let home = AgentHome::new(Script::default()).servers(json!({}));
+    let mut terminal = home.repl(&[]);
     terminal.line("/mcp");
     terminal.expect("no MCP servers configured");
-    berth.leave(terminal);
+    home.leave(terminal);
 }
 
 #[test]
 fn tools_are_listed_by_server() {
-    let berth = Berth::new(Script::default());
-    let (one, two) = (berth.marked(demo()), berth.marked(demo()));
-    let berth = berth.servers(json!({"east": one, "west": two}));
-    let mut terminal = berth.repl(&[]);
+    let home = AgentHome::new(Script::default());
+    let (one, two) = (home.marked(demo()), home.marked(demo()));
+    let home = home.servers(json!({"east": one, "west": two}));
+    let mut terminal = home.repl(&[]);
     wait_for_state(&mut terminal, "east", "ready");
     wait_for_state(&mut terminal, "west", "ready");
     terminal.line("/mcp list-tools");
@@ -81,5 +81,5 @@ fn tools_are_listed_by_server() {
         let section = after.split("\n\n").next().unwrap();
         assert!(section.contains(" echo ") && section.contains("read-only"), "{server}: {listed}");
     }
-    berth.leave(terminal);
+    home.leave(terminal);
 }

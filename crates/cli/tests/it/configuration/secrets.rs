@@ -3,57 +3,56 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::json;
-
-use super::world::{SHARED, USER, World};
-use crate::terminal::at_terminal;
+use wharf_testkit::pty::Terminal;
+use wharf_testkit::test_home::{SHARED_CONFIG, TestHome, USER_CONFIG};
 
 const KEPT: &str = "home/.config/wharf/secrets.json";
 
 #[test]
 fn a_secret_is_kept_listed_and_forgotten() {
-    let world = World::new();
-    let ran = world.piped(&["secret", "set", "github"], "hush\n");
+    let home = TestHome::new();
+    let ran = home.run_with_input(&["secret", "set", "github"], "hush\n");
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""));
     let told =
         "Stored github in ~/.config/wharf/secrets.json, which only you can read\n  next: write ${secret:github} where";
     assert!(ran.stderr.starts_with(told) && !ran.stderr.contains("hush"), "{}", ran.stderr);
-    assert_eq!(std::fs::metadata(world.path(KEPT)).unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(world.fine(&["secret", "list"]).stdout, "github\n");
-    assert_eq!(world.fine(&["secret", "list", "--json"]).json(), json!({"schema": 1, "items": [{"name": "github"}]}));
-    let ran = world.run(&["secret", "remove", "gihub"]);
+    assert_eq!(std::fs::metadata(home.path(KEPT)).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(home.run_ok(&["secret", "list"]).stdout, "github\n");
+    assert_eq!(home.run_ok(&["secret", "list", "--json"]).json(), json!({"schema": 1, "items": [{"name": "github"}]}));
+    let ran = home.run(&["secret", "remove", "gihub"]);
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("no secret named `gihub`") && ran.stderr.contains("did you mean `github`"), "{ran:?}");
-    world.fine(&["secret", "remove", "github"]);
-    assert_eq!(world.fine(&["secret", "list"]).stdout, "");
-    assert_eq!(world.piped(&["secret", "set", "a b"], "x").code, Some(2));
+    home.run_ok(&["secret", "remove", "github"]);
+    assert_eq!(home.run_ok(&["secret", "list"]).stdout, "");
+    assert_eq!(home.run_with_input(&["secret", "set", "a b"], "x").code, Some(2));
 }
 
 #[test]
 fn a_secret_is_typed_unseen() {
-    let world = World::new();
-    let mut terminal = at_terminal(&world.command(&["secret", "set", "github"]));
+    let home = TestHome::new();
+    let mut terminal = Terminal::start_piped(&home.command(&["secret", "set", "github"]));
     terminal.answer("Secret for github (not shown): ", "hush");
     let ended = terminal.end();
     assert_eq!(ended.code, Some(0), "{}", ended.shown);
     assert!(!ended.shown.contains("hush"), "{}", ended.shown);
-    assert!(world.read(KEPT).contains("hush"));
+    assert!(home.read(KEPT).contains("hush"));
 }
 
 /// Sixty secrets, in every place one may stand, are shown by nothing that is not told to.
 #[test]
 fn planted_secrets_are_never_shown() {
-    let (world, planted) = planted();
+    let (home, planted) = planted();
     assert_eq!(planted, 60);
     let mut commands: Vec<Vec<&str>> = vec![vec!["list"], vec!["validate"], vec!["list", "--scope", "project"]];
     commands.extend(["s0", "s1", "s2", "h0", "h1", "h2", "bad", "odd"].map(|id| vec!["get", id]));
     for command in commands {
         for json in [false, true] {
             let args: Vec<&str> = command.iter().copied().chain(json.then_some("--json")).collect();
-            let ran = world.run(&args);
+            let ran = home.run(&args);
             check_unseen(&format!("{args:?}"), &format!("{}{}", ran.stdout, ran.stderr));
         }
     }
-    let revealed = world.fine(&["list", "--json", "--reveal"]).stdout;
+    let revealed = home.run_ok(&["list", "--json", "--reveal"]).stdout;
     let missing: Vec<usize> = (0..60).filter(|n| !revealed.contains(&format!("PLANTED{n:04}"))).collect();
     assert!(missing.is_empty(), "{missing:?}: {revealed}");
 }
@@ -61,8 +60,8 @@ fn planted_secrets_are_never_shown() {
 /// The same where servers are started and dialled: they repeat what they were given, and end.
 #[test]
 fn planted_secrets_are_not_shown_by_what_runs() {
-    let (world, _) = planted();
-    let trace = world.path("trace.jsonl");
+    let (home, _) = planted();
+    let trace = home.path("trace.jsonl");
     let trace = trace.to_str().unwrap();
     let mut commands = vec![
         vec!["status"],
@@ -86,13 +85,13 @@ fn planted_secrets_are_not_shown_by_what_runs() {
         commands.extend([vec!["resources", id], vec!["call", id, "x", "--json"], vec!["read", id, "a:b"]]);
     }
     for args in commands {
-        let ran = world.run(&args);
+        let ran = home.run(&args);
         check_unseen(&format!("{args:?}"), &format!("{}{}", ran.stdout, ran.stderr));
     }
-    let logged = world.fine(&["logs", "s0"]).stdout;
+    let logged = home.run_ok(&["logs", "s0"]).stdout;
     assert!(logged.contains("--api-key ***") && logged.contains("exited with code 3"), "{logged}");
-    check_unseen(trace, &world.read("trace.jsonl"));
-    for name in walk(&world.path("home/.local/state")) {
+    check_unseen(trace, &home.read("trace.jsonl"));
+    for name in walk(&home.path("home/.local/state")) {
         check_unseen(&name.display().to_string(), &String::from_utf8_lossy(&std::fs::read(&name).unwrap()));
     }
 }
@@ -109,8 +108,8 @@ fn walk(directory: &std::path::Path) -> Vec<std::path::PathBuf> {
     entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
 }
 
-/// A world with secrets in it, and how many.
-fn planted() -> (World, usize) {
+/// A home with secrets in it, and how many.
+fn planted() -> (TestHome, usize) {
     let mut count = 0;
     let mut secret = || {
         count += 1;
@@ -141,10 +140,10 @@ fn planted() -> (World, usize) {
     let odd = json!({"command": "a", "heders": {"X": secret()}, "inner": [{"deep": secret()}], "password": secret(),
         "env": {"T": secret()}, "toolTimeouts": {"a": 1000}});
     servers.push(("odd".to_owned(), odd));
-    let world = World::new();
+    let home = TestHome::new();
     let text = json!({"mcpServers": servers.iter().cloned().collect::<serde_json::Map<_, _>>()}).to_string();
-    world.write(USER, &text);
+    home.write(USER_CONFIG, &text);
     let shared = json!({"mcpServers": {"s0": {"command": "b", "env": {"A": secret()}}}});
-    world.write(SHARED, &shared.to_string());
-    (world, count)
+    home.write(SHARED_CONFIG, &shared.to_string());
+    (home, count)
 }

@@ -1,34 +1,34 @@
 //! `list` and `get`.
 
 use serde_json::json;
+use wharf_testkit::test_home::{PROJECT_CONFIG, SHARED_CONFIG, TestHome, USER_CONFIG};
 
-use super::world::{PROJECT, SHARED, USER, World};
 use crate::support::assert_harmless;
 
 #[test]
 fn without_servers_it_says_how_to_add_one() {
-    let ran = World::new().fine(&["list"]);
+    let ran = TestHome::new().run_ok(&["list"]);
     assert_eq!(ran.stdout, "");
     assert!(ran.stderr.starts_with("No MCP servers configured; add one: wharf add "), "{ran:?}");
-    assert_eq!(World::new().fine(&["ls", "--json"]).json(), json!({"schema": 1, "items": [], "problems": []}));
+    assert_eq!(TestHome::new().run_ok(&["ls", "--json"]).json(), json!({"schema": 1, "items": [], "problems": []}));
 }
 
-fn several() -> World {
-    let world = World::new();
-    world.write("home/.mcp.json", r#"{"mcpServers": {"two": {"command": "lower"}}}"#);
-    world.write(
-        USER,
+fn several() -> TestHome {
+    let home = TestHome::new();
+    home.write("home/.mcp.json", r#"{"mcpServers": {"two": {"command": "lower"}}}"#);
+    home.write(
+        USER_CONFIG,
         "{\"mcpServers\": {\n\"one\": {\"url\": \"https://h/mcp\"},\n\"two\": {\"command\": \"npx\", \"args\": [\"-y\", \"x\"]},\n\
          \"off\": {\"command\": \"a\", \"enabled\": false},\n\"bad\": {\"args\": []}}}",
     );
-    world.write(SHARED, r#"{"mcpServers": {"one": {"command": "evil"}}}"#);
-    world.write(PROJECT, r#"{"mcpServers": {"new": {"url": "http://h/", "type": "sse"}}}"#);
-    world
+    home.write(SHARED_CONFIG, r#"{"mcpServers": {"one": {"command": "evil"}}}"#);
+    home.write(PROJECT_CONFIG, r#"{"mcpServers": {"new": {"url": "http://h/", "type": "sse"}}}"#);
+    home
 }
 
 #[test]
 fn every_entry_has_a_row() {
-    let ran = several().fine(&["list"]);
+    let ran = several().run_ok(&["list"]);
     let rows: Vec<Vec<&str>> = ran.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
     let user = "~/.config/wharf/config.json";
     let expected = [
@@ -51,7 +51,7 @@ fn a_scope_shows_its_own() {
     for (scope, expected) in
         [("project", "new one"), ("global", "bad off one two two"), ("effective", "bad new off one one two two")]
     {
-        let document = several().fine(&["list", "--json", "--scope", scope]).json();
+        let document = several().run_ok(&["list", "--json", "--scope", scope]).json();
         let ids: Vec<&str> =
             document["items"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap()).collect();
         assert_eq!(ids.join(" "), expected, "{scope}");
@@ -60,10 +60,10 @@ fn a_scope_shows_its_own() {
 
 #[test]
 fn the_contract_of_list() {
-    let world = World::new().set("TOKEN", "hush");
+    let home = TestHome::new().with_env("TOKEN", "hush");
     let entry = r#"{"command": "npx", "args": ["--api-key", "hush"], "env": {"A": "hush", "T": "${TOKEN}"}, "timeout": 9000, "odd": "hush"}"#;
-    let file = world.write(USER, &format!("{{\"mcpServers\": {{\"x\": {entry}}}}}"));
-    let mut item = world.fine(&["list", "--json"]).json()["items"][0].clone();
+    let file = home.write(USER_CONFIG, &format!("{{\"mcpServers\": {{\"x\": {entry}}}}}"));
+    let mut item = home.run_ok(&["list", "--json"]).json()["items"][0].clone();
     let problems = item.as_object_mut().unwrap().remove("problems").unwrap();
     assert_eq!(
         (&problems[0]["code"], &problems[0]["severity"], &problems[0]["line"]),
@@ -77,17 +77,17 @@ fn the_contract_of_list() {
         "references": [{"kind": "variable", "name": "TOKEN", "set": true}],
     });
     assert_eq!(item, expected);
-    let item = world.fine(&["list", "--json", "--reveal"]).json()["items"][0].clone();
+    let item = home.run_ok(&["list", "--json", "--reveal"]).json()["items"][0].clone();
     assert_eq!((&item["args"][1], &item["env"]["A"]), (&json!("hush"), &json!("hush")));
     assert_eq!(item["references"][0]["value"], "hush");
 }
 
 #[test]
 fn one_server_in_full() {
-    let world = World::new().set("TOKEN", "hush");
-    world.write("home/.mcp.json", r#"{"mcpServers": {"x": {"command": "lower"}}}"#);
+    let home = TestHome::new().with_env("TOKEN", "hush");
+    home.write("home/.mcp.json", r#"{"mcpServers": {"x": {"command": "lower"}}}"#);
     let entry = r#"{"command": "npx", "args": ["-y", " odd "], "env": {"A": "hush", "N": "${NONE}", "T": "${TOKEN}"}, "trust": true, "timeout": 5}"#;
-    world.write(USER, &format!("{{\"mcpServers\": {{\"x\": {entry}}}}}"));
+    home.write(USER_CONFIG, &format!("{{\"mcpServers\": {{\"x\": {entry}}}}}"));
     let expected = "\
 x
   Scope:       global (your own)
@@ -104,15 +104,15 @@ x
                timeout: 5
   Replaces:    ~/.mcp.json:1 (global)
   Problem:     ";
-    let ran = world.fine(&["get", "x"]);
+    let ran = home.run_ok(&["get", "x"]);
     assert!(ran.stdout.starts_with(expected), "{}", ran.stdout);
     assert!(
         ran.stdout.contains("5 ms is probably too short; write 5000 for 5 s\n\nTo remove: wharf remove x\n"),
         "{}",
         ran.stdout
     );
-    assert!(world.fine(&["get", "x", "--reveal"]).stdout.contains("T=${TOKEN} (set: hush)"));
-    let document = world.fine(&["get", "x", "--json"]).json();
+    assert!(home.run_ok(&["get", "x", "--reveal"]).stdout.contains("T=${TOKEN} (set: hush)"));
+    let document = home.run_ok(&["get", "x", "--json"]).json();
     assert_eq!((&document["schema"], &document["id"], &document["env"]["A"]), (&json!(1), &json!("x"), &json!("***")));
     assert_eq!(document["others"][0]["command"], "lower");
 }
@@ -126,10 +126,13 @@ fn an_unknown_server_is_told_with_what_may_be_meant() {
 
 #[test]
 fn nothing_in_a_file_acts_on_a_terminal() {
-    let world = World::new();
-    world.write(SHARED, r#"{"mcpServers": {"x": {"command": "a\u001b[2J", "args": ["\u202ereverse"], "k\u0007": 1}}}"#);
+    let home = TestHome::new();
+    home.write(
+        SHARED_CONFIG,
+        r#"{"mcpServers": {"x": {"command": "a\u001b[2J", "args": ["\u202ereverse"], "k\u0007": 1}}}"#,
+    );
     for args in [&["list"][..], &["get", "x"], &["validate"]] {
-        let ran = world.run(args);
+        let ran = home.run(args);
         assert_harmless(&ran.stdout);
         assert_harmless(&ran.stderr);
         assert!(args[0] == "validate" || ran.stdout.contains(r"a\u{1b}[2J"), "{ran:?}");

@@ -1,19 +1,18 @@
 //! `validate` and `schema`.
 
 use serde_json::json;
-
-use super::world::{PROJECT, USER, World};
+use wharf_testkit::test_home::{PROJECT_CONFIG, TestHome, USER_CONFIG};
 
 #[test]
 fn every_problem_is_told_under_its_file() {
-    let world = World::new();
-    world.write(
-        USER,
+    let home = TestHome::new();
+    home.write(
+        USER_CONFIG,
         "{\n\"mcpServers\": {\n  \"x\": {\"args\": []},\n  \"y\": {\"command\": \"a\", \"env\": {\"A\": \"${NONE}\", \"B\": \"${secret:s}\"}}\n},\n\
          \"permissions\": [{\"tool\": \"mcp__\", \"action\": \"deny\"}]}",
     );
-    world.write(PROJECT, "{\"mcpServers\": }");
-    let ran = world.run(&["validate"]);
+    home.write(PROJECT_CONFIG, "{\"mcpServers\": }");
+    let ran = home.run(&["validate"]);
     assert_eq!(ran.code, Some(2));
     let lines: Vec<String> =
         ran.stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
@@ -33,11 +32,11 @@ fn every_problem_is_told_under_its_file() {
 
 #[test]
 fn warnings_fail_only_strictly() {
-    let world = World::new();
-    world.write(USER, r#"{"mcpServers": {"x": {"command": "a", "comand": "b"}}}"#);
-    assert_eq!(world.fine(&["validate"]).stderr.split('(').next(), Some("1 server: 1 warning "));
-    assert_eq!(world.run(&["validate", "--strict-config"]).code, Some(2));
-    let document = world.fine(&["validate", "--json"]).json();
+    let home = TestHome::new();
+    home.write(USER_CONFIG, r#"{"mcpServers": {"x": {"command": "a", "comand": "b"}}}"#);
+    assert_eq!(home.run_ok(&["validate"]).stderr.split('(').next(), Some("1 server: 1 warning "));
+    assert_eq!(home.run(&["validate", "--strict-config"]).code, Some(2));
+    let document = home.run_ok(&["validate", "--json"]).json();
     assert_eq!(
         (&document["success"], &document["errors"], &document["warnings"]),
         (&json!(true), &json!(0), &json!(1))
@@ -52,26 +51,26 @@ fn warnings_fail_only_strictly() {
 
 #[test]
 fn the_flag_is_the_command() {
-    let world = World::new();
-    world.write(USER, "{");
-    let (flag, command) = (world.run(&["--validate-config"]), world.run(&["validate"]));
+    let home = TestHome::new();
+    home.write(USER_CONFIG, "{");
+    let (flag, command) = (home.run(&["--validate-config"]), home.run(&["validate"]));
     assert_eq!((flag.code, &flag.stdout, &flag.stderr), (Some(2), &command.stdout, &command.stderr));
-    assert_eq!(World::new().fine(&["--validate-config"]).stderr, "0 servers: no problems (no file found)\n");
+    assert_eq!(TestHome::new().run_ok(&["--validate-config"]).stderr, "0 servers: no problems (no file found)\n");
 }
 
 #[test]
 fn one_file_is_looked_at_alone() {
-    let world = World::new();
-    world.write(USER, "{");
-    world.write("home/project/team.yaml", "mcpServers: {x: {command: a}}\n");
-    assert_eq!(world.fine(&["validate", "team.yaml"]).stderr, "1 server: no problems (team.yaml)\n");
-    let ran = world.run(&["validate", "none.json"]);
+    let home = TestHome::new();
+    home.write(USER_CONFIG, "{");
+    home.write("project/team.yaml", "mcpServers: {x: {command: a}}\n");
+    assert_eq!(home.run_ok(&["validate", "team.yaml"]).stderr, "1 server: no problems (team.yaml)\n");
+    let ran = home.run(&["validate", "none.json"]);
     assert!(ran.code == Some(2) && ran.stdout.contains("file not found"), "{ran:?}");
 }
 
 #[test]
 fn the_schema_is_one_document() {
-    let ran = World::new().fine(&["schema"]);
+    let ran = TestHome::new().run_ok(&["schema"]);
     let schema: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
     assert_eq!(schema["$defs"]["server"]["properties"]["timeout"]["minimum"], 1);

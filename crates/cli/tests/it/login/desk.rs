@@ -1,10 +1,11 @@
 //! The authorization server and the server it guards, as one process on Node.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
+
+use crate::support::installed;
 
 /// How long it may take to say something that it is bound to say.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -19,7 +20,7 @@ pub struct Desk {
 impl Desk {
     pub fn open() -> Self {
         let mut child = Command::new("node")
-            .arg(peers().join("servers/oidc.mjs"))
+            .arg(installed("servers/oidc.mjs"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -70,12 +71,4 @@ impl Drop for Desk {
         drop(self.child.stdin.take());
         let _ = self.child.wait();
     }
-}
-
-/// Where the parts of others are installed.
-pub fn peers() -> PathBuf {
-    let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/peers");
-    let path = std::env::var_os("WHARF_PEERS").map_or_else(beside, PathBuf::from);
-    assert!(path.join("node_modules/oidc-provider").exists(), "run `cargo xtask peers` first: {}", path.display());
-    path.canonicalize().unwrap()
 }

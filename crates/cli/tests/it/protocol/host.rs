@@ -16,6 +16,8 @@ use wharf_wire::{
     UrlRequest,
 };
 
+use crate::support::WHARF;
+
 pub const ALL: [Revision; 5] = Revision::ALL;
 /// The revisions that have elicitation.
 pub const ASKING: &[Revision] = &[Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28];
@@ -59,16 +61,15 @@ pub async fn open_silent(revision: Revision) -> Connection {
 }
 
 async fn dial(revision: Revision, services: ClientServices, tap: Option<Arc<dyn Tap>>) -> Connection {
-    let wharf = env!("CARGO_BIN_EXE_wharf");
     let spec = StdioSpec {
-        program: wharf.into(),
+        program: WHARF.into(),
         args: ["demo-server", "--stdio", "--revision", revision.as_str()].map(Into::into).to_vec(),
         ..StdioSpec::default()
     };
     let mut options = ConnectOptions::default();
     options.name = "demo".to_owned();
     options.surroundings = Environment { env: Vec::new(), cwd: Path::new("/").to_owned() };
-    options.guard = GuardProgram::At(wharf.into());
+    options.guard = GuardProgram::At(WHARF.into());
     options.limits = options.limits.one_shot();
     options.limits.listen_again /= 20;
     (options.services, options.tap) = (services, tap);

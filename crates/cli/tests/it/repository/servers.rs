@@ -3,7 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::site::{Site, WHARF, installed};
+use super::site::Site;
+use crate::support::{WHARF, installed};
 
 pub const NAMES: [&str; 10] = [
     "npx-everything",
