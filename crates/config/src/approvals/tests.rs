@@ -7,8 +7,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{FileExt as _, PermissionsExt, symlink};
 use std::sync::Arc;
 
-use tempfile::TempDir;
 use wharf_spec::{Environment, HttpTransport};
+use wharf_testkit::test_home::TestHome;
 
 use super::*;
 use crate::fields::OAUTH;
@@ -66,13 +66,12 @@ fn command(words: &[&str]) -> StdioDefinition {
 
 /// A project, and a program `tool` on the search path that is a symbolic link to `v1/tool`.
 struct ApprovalTestMachine {
-    folder: TempDir,
+    home: TestHome,
 }
 
 impl ApprovalTestMachine {
     fn new() -> Self {
-        let folder = TempDir::new().unwrap();
-        let machine = Self { folder };
+        let machine = Self { home: TestHome::new() };
         for name in ["project/sub", "bin", "v1", "v2"] {
             fs::create_dir_all(machine.path(name)).unwrap();
         }
@@ -84,7 +83,7 @@ impl ApprovalTestMachine {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().canonicalize().unwrap().join(name)
+        self.home.path(name)
     }
 
     fn install(&self, name: &str) {

@@ -1,12 +1,10 @@
 //! Tests with fake programs on a temporary search path, and a temporary file.
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::MetadataExt;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use tempfile::TempDir;
+use wharf_testkit::test_home::TestHome;
 
 use super::keyring::KeyringKind;
 use super::*;
@@ -36,34 +34,23 @@ esac
 "#;
 
 struct SecretTestMachine {
-    folder: TempDir,
+    home: TestHome,
 }
 
 impl SecretTestMachine {
     fn new() -> Self {
-        let machine = Self { folder: TempDir::new().unwrap() };
-        fs::create_dir(machine.path("bin")).unwrap();
+        let machine = Self { home: TestHome::new() };
         fs::create_dir(machine.path("store")).unwrap();
-        fs::create_dir(machine.path("project")).unwrap();
         machine
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.home.path(name)
     }
 
-    /// Puts a program on the search path. A separate process writes it: a process started by another test meanwhile
-    /// could inherit the open file, and executing it would then fail with ETXTBSY.
+    /// Puts a program on the search path.
     fn install(&self, name: &str, script: &str) {
-        let line = r#"cat >"$0" && chmod 755 "$0""#;
-        let mut writer = Command::new("sh")
-            .args(["-c", line])
-            .arg(self.path("bin").join(name))
-            .stdin(Stdio::piped())
-            .spawn()
-            .unwrap();
-        writer.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
-        assert!(writer.wait().unwrap().success());
+        self.home.write_program(Path::new("bin").join(name), script);
     }
 
     fn environment(&self) -> Environment {
@@ -228,7 +215,7 @@ fn no_project_brings_its_own_program() {
     let machine = SecretTestMachine::new();
     machine.install("secret-tool", SECRET_TOOL);
     machine.install("pass", "#!/bin/sh\necho value\n");
-    let around = Environment { cwd: machine.folder.path().to_owned(), ..machine.environment() };
+    let around = Environment { cwd: machine.home.root().to_owned(), ..machine.environment() };
     assert!(Keyring::detect_kind(KeyringKind::SecretTool, &machine.environment()).is_some());
     assert!(Keyring::detect_kind(KeyringKind::SecretTool, &around).is_none());
     let store = SecretStore::new(machine.path("config/secrets.json"), around);

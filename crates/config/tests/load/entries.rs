@@ -3,7 +3,7 @@
 use wharf_config::ReferenceTarget;
 use wharf_spec::{AssertionSource, AuthSettings, DpopMode, EnvValue, HttpTransport, Secret, ServerSpec, TokenGrant};
 
-use crate::support::{World, told};
+use crate::support::{ConfigHome, told};
 
 /// Each text is what stands in the braces of an entry `x`, and what is told of it.
 #[test]
@@ -47,12 +47,12 @@ fn a_bad_entry_is_told_with_its_place_and_costs_only_itself() {
             &["nul 2:21 x", "nul 2:41 x", "nul 2:65 x"],
         ),
     ] {
-        let world = World::new();
-        world.write(
+        let home = ConfigHome::new();
+        home.write(
             "home/config.json",
             &format!("{{\"mcpServers\": {{\n   \"x\": {{{entry}}},\n\"good\": {{\"command\": \"a\"}}}}}}"),
         );
-        let config = world.load();
+        let config = home.load();
         assert_eq!(told(&config.problems), expected, "{entry}: {:#?}", config.problems);
         assert!(config.server("good").unwrap().described.is_ok());
     }
@@ -60,9 +60,9 @@ fn a_bad_entry_is_told_with_its_place_and_costs_only_itself() {
 
 #[test]
 fn the_message_says_what_to_do() {
-    let world = World::new();
-    let file = world.write("home/config.json", "{\"mcpServers\": {\"x\": {\"type\": \"stdio\", \"comand\": \"a\"}}}");
-    let problems = world.load().problems;
+    let home = ConfigHome::new();
+    let file = home.write("home/config.json", "{\"mcpServers\": {\"x\": {\"type\": \"stdio\", \"comand\": \"a\"}}}");
+    let problems = home.load().problems;
     let shown: Vec<String> = problems.iter().map(ToString::to_string).collect();
     let file = file.display();
     assert_eq!(
@@ -74,22 +74,22 @@ fn the_message_says_what_to_do() {
 
 #[test]
 fn everything_an_entry_may_say_arrives() {
-    let mut world = World::new();
-    world.set("TOKEN", "hush");
-    world.write("home/vars", "FROM_FILE=1\nA=lost\n");
+    let mut home = ConfigHome::new();
+    home.set("TOKEN", "hush");
+    home.write("home/vars", "FROM_FILE=1\nA=lost\n");
     let entry = r#"{"mcpServers": {"x": {
         "command": "${TOOL:-run}", "args": ["--key", "${TOKEN}", "$${x}"], "cwd": "sub", "env": {"A": "${TOKEN}"},
         "envVars": ["HANDED"], "envFile": "vars", "trust": true, "lazy": true, "includeTools": ["a*"], "excludeTools": ["b"],
         "toolTimeouts": {"slow*": 90000}, "startupTimeoutMs": 5000, "maxConcurrent": 1, "reconnect": false,
         "idleStopMs": 100, "cacheTtlMs": 200, "request_timeout_ms": 1234}}}"#;
-    world.write("home/config.json", entry);
-    assert!(world.load().problems.is_empty(), "{:?}", world.load().problems);
-    let entry = world.resolve("x").unwrap();
+    home.write("home/config.json", entry);
+    assert!(home.load().problems.is_empty(), "{:?}", home.load().problems);
+    let entry = home.resolve("x").unwrap();
     let ServerSpec::Stdio(spec) = &entry.spec else { panic!("{entry:?}") };
     assert_eq!(spec.program, "run");
     assert_eq!(spec.args, ["--key", "hush", "${x}"]);
     assert_eq!(spec.hidden.iter().map(|secret| secret.reveal()).collect::<Vec<_>>(), ["hush"]);
-    assert_eq!(spec.cwd.as_deref(), Some(world.path("home/sub").as_path()));
+    assert_eq!(spec.cwd.as_deref(), Some(home.path("home/sub").as_path()));
     let env: Vec<_> = spec
         .env
         .iter()
@@ -115,9 +115,9 @@ fn types_are_inferred_and_spelt_in_many_ways() {
         (r#""url": "https://h/mcp", "transport": "streamable-http""#, HttpTransport::Streamable),
         (r#""url": "https://h/mcp", "type": "sse""#, HttpTransport::Sse),
     ] {
-        let world = World::new();
-        world.write("home/config.json", &format!("{{\"mcpServers\": {{\"x\": {{{entry}}}}}}}"));
-        let ServerSpec::Http(spec) = world.resolve("x").unwrap().spec else { panic!("{entry}") };
+        let home = ConfigHome::new();
+        home.write("home/config.json", &format!("{{\"mcpServers\": {{\"x\": {{{entry}}}}}}}"));
+        let ServerSpec::Http(spec) = home.resolve("x").unwrap().spec else { panic!("{entry}") };
         assert_eq!(spec.form, expected, "{entry}");
     }
 }
@@ -141,35 +141,35 @@ fn what_cannot_be_expanded_costs_the_server_only() {
         (r#"{"url": "hush"}"#, "bad_url 1:30 x"),
         (r#"{"url": "ftp://hush/"}"#, "bad_url 1:30 x"),
     ] {
-        let world = World::new();
-        world.write("home/config.json", &format!("{{\"mcpServers\": {{\"x\": {entry}}}}}"));
-        let problems = world.resolve("x").unwrap_err();
+        let home = ConfigHome::new();
+        home.write("home/config.json", &format!("{{\"mcpServers\": {{\"x\": {entry}}}}}"));
+        let problems = home.resolve("x").unwrap_err();
         assert_eq!(told(&problems), [expected]);
         assert!(!problems[0].to_string().contains("hush"));
     }
-    let world = World::new();
-    world.write("home/config.json", r#"{"expandEnv": false, "mcpServers": {"x": {"command": "${NONE}"}}}"#);
-    let ServerSpec::Stdio(spec) = world.resolve("x").unwrap().spec else { panic!("stdio") };
+    let home = ConfigHome::new();
+    home.write("home/config.json", r#"{"expandEnv": false, "mcpServers": {"x": {"command": "${NONE}"}}}"#);
+    let ServerSpec::Stdio(spec) = home.resolve("x").unwrap().spec else { panic!("stdio") };
     assert_eq!(spec.program, "${NONE}");
 }
 
 /// C02 and R3.4.
 #[test]
 fn the_same_id_twice_names_both_lines() {
-    let world = World::new();
-    world.write("home/config.json", "{\"mcpServers\": {\n\"x\": {\"command\": \"a\"},\n\"x\": {\"command\": \"b\"}, \"X\": {\"command\": \"c\"}, \"a b\": {}}}");
-    let problems = world.load().problems;
+    let home = ConfigHome::new();
+    home.write("home/config.json", "{\"mcpServers\": {\n\"x\": {\"command\": \"a\"},\n\"x\": {\"command\": \"b\"}, \"X\": {\"command\": \"c\"}, \"a b\": {}}}");
+    let problems = home.load().problems;
     assert_eq!(told(&problems), ["alike 3:24 X", "bad_id 3:47 a b", "duplicate_id 3:1 x"]);
     assert!(problems[2].text.contains("on line 2 and on line 3"), "{}", problems[2]);
-    assert!(world.resolve("x").is_err());
+    assert!(home.resolve("x").is_err());
 }
 
 #[test]
 fn what_a_login_refers_to_is_named() {
-    let world = World::new();
+    let home = ConfigHome::new();
     let oauth = r#"{"client_id": "${ID}", "client_secret": "${secret:pass}"}"#;
-    world.write("home/config.json", &format!(r#"{{"mcpServers": {{"x": {{"url": "http://h/", "oauth": {oauth}}}}}}}"#));
-    let config = world.load();
+    home.write("home/config.json", &format!(r#"{{"mcpServers": {{"x": {{"url": "http://h/", "oauth": {oauth}}}}}}}"#));
+    let config = home.load();
     let references = config.server("x").unwrap().described.as_ref().unwrap().references();
     let found: Vec<_> = references.into_iter().map(|reference| reference.to).collect();
     let id = ReferenceTarget::Variable { name: "ID".to_owned(), has_default: false };
@@ -178,10 +178,10 @@ fn what_a_login_refers_to_is_named() {
 
 #[track_caller]
 fn check_login(oauth: &str, expected: impl FnOnce(&mut AuthSettings)) {
-    let world = World::new();
-    world.write("key.pem", "the key");
-    world.write("home/config.json", &format!(r#"{{"mcpServers": {{"x": {{"url": "http://h/", "oauth": {oauth}}}}}}}"#));
-    let ServerSpec::Http(spec) = world.resolve("x").unwrap().spec else { panic!("{oauth}") };
+    let home = ConfigHome::new();
+    home.write("key.pem", "the key");
+    home.write("home/config.json", &format!(r#"{{"mcpServers": {{"x": {{"url": "http://h/", "oauth": {oauth}}}}}}}"#));
+    let ServerSpec::Http(spec) = home.resolve("x").unwrap().spec else { panic!("{oauth}") };
     let mut wanted = AuthSettings::default();
     expected(&mut wanted);
     assert_eq!(*spec.login, wanted, "{oauth}");
@@ -227,13 +227,13 @@ fn a_login_is_resolved_to_what_it_needs() {
 
 #[test]
 fn pages_in_two_places_need_a_word_on_where_tokens_come_from() {
-    let world = World::new();
+    let home = ConfigHome::new();
     for (more, is_enough) in [("", false), (r#", "token_url": "https://t/""#, true), (r#", "grant": "person""#, false)]
     {
         let oauth = format!(r#"{{"authorization_url": "https://a/", "device_url": "https://b/"{more}}}"#);
         let entry = format!(r#"{{"mcpServers": {{"x": {{"url": "http://h/", "oauth": {oauth}}}}}}}"#);
-        world.write("home/config.json", &entry);
-        let problems = world.resolve("x").err().unwrap_or_default();
+        home.write("home/config.json", &entry);
+        let problems = home.resolve("x").err().unwrap_or_default();
         let codes: Vec<_> = problems.iter().map(|problem| problem.code).collect();
         assert_eq!(codes, if is_enough { vec![] } else { vec!["incomplete_login"] }, "{oauth}");
         assert!(problems.iter().all(|problem| problem.fix.as_ref().unwrap().contains("`token_url`")));
@@ -242,7 +242,7 @@ fn pages_in_two_places_need_a_word_on_where_tokens_come_from() {
 
 #[test]
 fn what_is_wrong_inside_a_setting_is_told() {
-    let world = World::new();
-    world.write("home/config.json", r#"{"reconnect": {"attempts": "5", "baseMS": 1}}"#);
-    assert_eq!(told(&world.load().problems), ["wrong_type 1:28", "unknown_key 1:33"]);
+    let home = ConfigHome::new();
+    home.write("home/config.json", r#"{"reconnect": {"attempts": "5", "baseMS": 1}}"#);
+    assert_eq!(told(&home.load().problems), ["wrong_type 1:28", "unknown_key 1:33"]);
 }

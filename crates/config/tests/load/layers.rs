@@ -3,7 +3,7 @@
 use wharf_config::{Layer, ServerApproval};
 use wharf_spec::{ActivationState, ServerSpec};
 
-use crate::support::{World, file_name, told};
+use crate::support::{ConfigHome, file_name, told};
 
 fn server(program: &str) -> String {
     format!(r#"{{"mcpServers": {{"one": {{"command": "{program}"}}}}}}"#)
@@ -12,33 +12,33 @@ fn server(program: &str) -> String {
 /// The layers that take effect without anybody's approval, low to high.
 #[test]
 fn a_higher_layer_replaces_an_entry_whole() {
-    let mut world = World::new();
-    world.write(
+    let mut home = ConfigHome::new();
+    home.write(
         "home/.mcp.json",
         r#"{"mcpServers": {"one": {"command": "a", "args": ["kept?"]}, "two": {"command": "b"}}}"#,
     );
-    let program = |world: &World| match world.resolve("one").unwrap().spec {
+    let program = |home: &ConfigHome| match home.resolve("one").unwrap().spec {
         ServerSpec::Stdio(stdio) => (stdio.program.into_string().unwrap(), stdio.args.len()),
         ServerSpec::Http(_) => panic!("no program"),
     };
-    assert_eq!(program(&world), ("a".to_owned(), 1));
-    world.write("home/config.json", &server("b"));
-    assert_eq!(program(&world), ("b".to_owned(), 0));
-    let flag = world.write("elsewhere/flag.yaml", "mcpServers: {one: {command: c}}\n");
-    world.places.flags = vec![flag];
-    assert_eq!(program(&world), ("c".to_owned(), 0));
-    let flag = world.write("elsewhere/flag.toml", "[mcpServers.one]\ncommand = 'd'\n");
-    world.places.flags.push(flag);
-    assert_eq!(program(&world), ("d".to_owned(), 0));
+    assert_eq!(program(&home), ("a".to_owned(), 1));
+    home.write("home/config.json", &server("b"));
+    assert_eq!(program(&home), ("b".to_owned(), 0));
+    let flag = home.write("elsewhere/flag.yaml", "mcpServers: {one: {command: c}}\n");
+    home.places.flags = vec![flag];
+    assert_eq!(program(&home), ("c".to_owned(), 0));
+    let flag = home.write("elsewhere/flag.toml", "[mcpServers.one]\ncommand = 'd'\n");
+    home.places.flags.push(flag);
+    assert_eq!(program(&home), ("d".to_owned(), 0));
     for (variable, expected) in [
         (r#"[{"name": "one", "command": "e"}]"#, "e"),
         (r#"{"one": {"command": "f"}}"#, "f"),
         (r#"{"mcpServers": {"one": {"command": "g"}}}"#, "g"),
     ] {
-        world.places.variable = Some(variable.to_owned());
-        assert_eq!(program(&world), (expected.to_owned(), 0));
+        home.places.variable = Some(variable.to_owned());
+        assert_eq!(program(&home), (expected.to_owned(), 0));
     }
-    let config = world.load();
+    let config = home.load();
     assert!(config.problems.is_empty(), "{:?}", config.problems);
     assert_eq!(config.servers.len(), 2);
     let beside: Vec<_> = config.beside.iter().map(|server| (server.layer, file_name(&server.place.file))).collect();
@@ -52,18 +52,18 @@ fn a_higher_layer_replaces_an_entry_whole() {
         ]
         .map(|(layer, name)| (layer, name.to_owned()))
     );
-    world.places.only_flags = true;
-    world.places.variable = None;
-    assert_eq!(world.load().servers.len(), 1);
+    home.places.only_flags = true;
+    home.places.variable = None;
+    assert_eq!(home.load().servers.len(), 1);
 }
 
 #[test]
 fn a_project_replaces_nothing_before_it_is_approved() {
-    let world = World::new();
-    world.write("home/config.json", &server("mine"));
-    world.write("project/.mcp.json", &server("theirs"));
-    world.write("project/.wharf/config.json", r#"{"mcpServers": {"new": {"command": "x"}}}"#);
-    let config = world.load();
+    let home = ConfigHome::new();
+    home.write("home/config.json", &server("mine"));
+    home.write("project/.mcp.json", &server("theirs"));
+    home.write("project/.wharf/config.json", r#"{"mcpServers": {"new": {"command": "x"}}}"#);
+    let config = home.load();
     assert_eq!(config.server("one").unwrap().layer, Layer::User);
     assert_eq!(config.server("one").unwrap().activation(), ActivationState::Enabled);
     let [theirs] = &config.beside[..] else { panic!("{:?}", config.beside) };
@@ -73,62 +73,62 @@ fn a_project_replaces_nothing_before_it_is_approved() {
 
 #[test]
 fn an_entry_that_only_switches_off_needs_no_approval() {
-    let world = World::new();
-    world.write("home/config.json", &server("mine"));
-    world.write("project/.mcp.json", r#"{"mcpServers": {"one": {"enabled": false}, "none": {"disabled": true}}}"#);
-    let config = world.load();
+    let home = ConfigHome::new();
+    home.write("home/config.json", &server("mine"));
+    home.write("project/.mcp.json", r#"{"mcpServers": {"one": {"enabled": false}, "none": {"disabled": true}}}"#);
+    let config = home.load();
     assert_eq!(config.server("one").unwrap().activation(), ActivationState::Disabled);
     assert_eq!(told(&config.problems), ["nothing_to_switch_off 1:44 none"]);
 }
 
 #[test]
 fn a_file_can_be_off_as_a_whole() {
-    let world = World::new();
-    world.write("home/.mcp.json", &server("lower"));
+    let home = ConfigHome::new();
+    home.write("home/.mcp.json", &server("lower"));
     let off =
         r#"{"version": 1, "mcp": {"enabled": false, "servers": {"one": {"command": "x"}, "two": {"command": "y"}}}}"#;
-    world.write("home/config.json", off);
-    let config = world.load();
+    home.write("home/config.json", off);
+    let config = home.load();
     assert_eq!(config.server("one").unwrap().layer, Layer::Home);
     assert!(!config.server("two").unwrap().enabled);
 }
 
 #[test]
 fn in_the_home_directory_the_shared_file_is_the_users_own() {
-    let mut world = World::new();
-    world.write("home/.mcp.json", &server("mine"));
-    world.places.project = world.path("home");
-    assert_eq!(world.load().server("one").unwrap().approval, ServerApproval::NotNeeded);
+    let mut home = ConfigHome::new();
+    home.write("home/.mcp.json", &server("mine"));
+    home.places.project = home.path("home");
+    assert_eq!(home.load().server("one").unwrap().approval, ServerApproval::NotNeeded);
 }
 
 #[test]
 fn only_what_was_named_has_to_be_there() {
-    let mut world = World::new();
-    assert!(world.load().problems.is_empty());
-    world.places.user_was_named = true;
-    world.places.flags = vec![world.path("none.json")];
-    assert_eq!(told(&world.load().problems), ["missing_file 1:1", "missing_file 1:1"]);
+    let mut home = ConfigHome::new();
+    assert!(home.load().problems.is_empty());
+    home.places.user_was_named = true;
+    home.places.flags = vec![home.path("none.json")];
+    assert_eq!(told(&home.load().problems), ["missing_file 1:1", "missing_file 1:1"]);
 }
 
 #[test]
 fn settings_are_the_users_and_rules_add_up() {
-    let world = World::new();
+    let home = ConfigHome::new();
     let text = r#"{"healthCheckMs": 5000, "toolNames": "<tool>@<server>", "model": "m",
         "permissions": [{"tool": "mcp__a__*", "action": "allow"}], "providers": {"x": {"format": "chat", "baseUrl": "u"}},
         "reconnect": {"attempts": 2}, "version": 1,
         "mcp": {"globalSettings": {"timeout": 7000}, "servers": {"one": {"command": "a"}, "two": {"command": "a", "timeout": 9000}}}}"#;
-    world.write("home/config.json", text);
-    world.write(
+    home.write("home/config.json", text);
+    home.write(
         "project/.mcp.json",
         r#"{"healthCheckMs": 1, "permissions": [{"tool": "*", "action": "deny"}], "mcpServers": {}}"#,
     );
-    let config = world.load();
+    let config = home.load();
     assert_eq!(config.settings.tool_names.as_deref(), Some("<tool>@<server>"));
     let rules: Vec<_> = config.settings.rules.iter().map(|rule| (rule.action.as_str(), rule.from_project)).collect();
     assert_eq!(rules, [("allow", false), ("deny", true)]);
     assert_eq!(told(&config.problems), ["not_a_projects 1:2"]);
-    let one = world.resolve("one").unwrap().settings;
+    let one = home.resolve("one").unwrap().settings;
     let millis = |time: Option<std::time::Duration>| time.map(|time| time.as_millis());
     assert_eq!((millis(one.health_check), millis(one.timeout)), (Some(5000), Some(7000)));
-    assert_eq!(millis(world.resolve("two").unwrap().settings.timeout), Some(9000));
+    assert_eq!(millis(home.resolve("two").unwrap().settings.timeout), Some(9000));
 }

@@ -4,7 +4,7 @@ use wharf_config::{
     KNOWN_PROVIDERS, ProviderEffort, ProviderFormat, ProviderSettings, ResolveContext, ResolvedProvider,
 };
 
-use crate::support::{World, told};
+use crate::support::{ConfigHome, told};
 
 /// Each text is what stands in the braces of `providers`, and what is told of it.
 #[test]
@@ -26,12 +26,12 @@ fn a_bad_provider_is_told_with_its_place_and_costs_only_itself() {
         (r#""openai": {"headers": {"X-A": "1", "x-a": "2"}}"#, &["duplicate_key 2:36"]),
         (r#""openai": {}, "openai": {}"#, &["duplicate_key 2:15"]),
     ] {
-        let world = World::new();
-        world.write(
+        let home = ConfigHome::new();
+        home.write(
             "home/config.json",
             &format!("{{\"providers\": {{\n{providers},\n\"ollama\": {{\"model\": \"m\"}}}}}}"),
         );
-        let config = world.load();
+        let config = home.load();
         assert_eq!(told(&config.problems), expected, "{providers}: {:#?}", config.problems);
         let ollama = config.settings.providers.iter().find(|(name, _)| name == "ollama");
         assert!(ollama.is_some_and(|(_, provider)| provider.is_ok()), "{providers}");
@@ -40,47 +40,47 @@ fn a_bad_provider_is_told_with_its_place_and_costs_only_itself() {
 
 #[test]
 fn a_name_that_is_nearly_known_is_suggested() {
-    let world = World::new();
-    world.write("home/config.json", r#"{"providers": {"antropic": {}}}"#);
-    let config = world.load();
+    let home = ConfigHome::new();
+    home.write("home/config.json", r#"{"providers": {"antropic": {}}}"#);
+    let config = home.load();
     let fixes: Vec<_> = config.problems.iter().filter_map(|problem| problem.fix.as_deref()).collect();
     assert_eq!(fixes, ["did you mean `anthropic`?"; 2]);
 }
 
 /// A provider of the user's file, as it is found.
-fn provider(world: &World, name: &str) -> ProviderSettings {
-    let config = world.load();
+fn provider(home: &ConfigHome, name: &str) -> ProviderSettings {
+    let config = home.load();
     let found = config.settings.providers.iter().find(|(other, _)| other == name);
     found.unwrap().1.clone().unwrap()
 }
 
-fn resolved(world: &World, name: &str) -> Result<ResolvedProvider, String> {
-    let settings = world.load().settings;
+fn resolved(home: &ConfigHome, name: &str) -> Result<ResolvedProvider, String> {
+    let settings = home.load().settings;
     let secrets = |name: &str| if name == "kept" { Ok("hush".to_owned()) } else { Err("nobody keeps it".to_owned()) };
-    let with = ResolveContext { around: &world.around, settings: &settings, secrets: &secrets, places: &world.places };
-    provider(world, name).resolve(&with).map_err(|problem| told(&[problem]).remove(0))
+    let with = ResolveContext { around: &home.around, settings: &settings, secrets: &secrets, places: &home.places };
+    provider(home, name).resolve(&with).map_err(|problem| told(&[problem]).remove(0))
 }
 
 #[test]
 fn everything_it_says_is_typed_and_expanded() {
-    let mut world = World::new();
-    world.set("PORT", "8080");
-    world.write(
+    let mut home = ConfigHome::new();
+    home.set("PORT", "8080");
+    home.write(
         "home/config.json",
         r#"{"model": "own/large", "providers": {"own": {
             "format": "responses", "baseUrl": "http://127.0.0.1:${PORT}/v1", "apiKey": "${secret:kept}",
             "headers": {"X-Team": "${TEAM:-blue}"}, "maxTokens": 99, "contextTokens": 4096, "effort": "low",
             "model": "small", "proxy": "http://p:1", "ca": ["ca.pem"]}}}"#,
     );
-    assert_eq!(world.load().settings.model.as_deref(), Some("own/large"));
-    let own = provider(&world, "own");
+    assert_eq!(home.load().settings.model.as_deref(), Some("own/large"));
+    let own = provider(&home, "own");
     assert_eq!((own.format, own.effort), (Some(ProviderFormat::Responses), Some(ProviderEffort::Low)));
     assert_eq!((own.max_tokens, own.context_tokens, own.model.as_deref()), (Some(99), Some(4096), Some("small")));
-    let found = resolved(&world, "own").unwrap();
+    let found = resolved(&home, "own").unwrap();
     assert_eq!(found.base_url.unwrap().as_str(), "http://127.0.0.1:8080/v1");
     assert_eq!((found.api_key.unwrap().reveal(), found.proxy.unwrap().reveal()), ("hush", "http://p:1"));
     assert_eq!((found.headers[0].0.as_str(), found.headers[0].1.reveal()), ("X-Team", "blue"));
-    assert_eq!(found.ca, [world.path("home/ca.pem")]);
+    assert_eq!(found.ca, [home.path("home/ca.pem")]);
 }
 
 #[test]
@@ -92,31 +92,31 @@ fn what_cannot_be_expanded_is_told_where_it_stands() {
         (r#""baseUrl": "h:hush", "apiKey": "k""#, "bad_url 1:51"),
         (r#""baseUrl": "ftp://h""#, "bad_url 1:51"),
     ] {
-        let world = World::new();
-        world.write("home/config.json", &format!(r#"{{"providers": {{"x": {{"format": "chat", {own}}}}}}}"#));
-        assert_eq!(resolved(&world, "x").unwrap_err(), expected, "{own}");
+        let home = ConfigHome::new();
+        home.write("home/config.json", &format!(r#"{{"providers": {{"x": {{"format": "chat", {own}}}}}}}"#));
+        assert_eq!(resolved(&home, "x").unwrap_err(), expected, "{own}");
     }
-    let world = World::new();
+    let home = ConfigHome::new();
     let text = r#"{"expandEnv": false, "providers": {"openai": {"apiKey": "${X}"}}}"#;
-    world.write("home/config.json", text);
-    assert_eq!(resolved(&world, "openai").unwrap().api_key.unwrap().reveal(), "${X}");
+    home.write("home/config.json", text);
+    assert_eq!(resolved(&home, "openai").unwrap().api_key.unwrap().reveal(), "${X}");
 }
 
 #[test]
 fn a_key_is_never_shown_and_a_projects_counts_for_nothing() {
-    let mut world = World::new();
+    let mut home = ConfigHome::new();
     let own =
         |key: &str| format!(r#"{{"providers": {{"openai": {{"apiKey": "{key}", "headers": {{"A": "{key}"}}}}}}}}"#);
-    world.write("home/config.json", &own("hush"));
-    world.write("project/.wharf/config.json", &own("theirs"));
-    let config = world.load();
+    home.write("home/config.json", &own("hush"));
+    home.write("project/.wharf/config.json", &own("theirs"));
+    let config = home.load();
     assert_eq!(told(&config.problems), ["not_a_projects 1:2"]);
     assert!(!format!("{config:?}").contains("hush"));
-    assert_eq!(resolved(&world, "openai").unwrap().api_key.unwrap().reveal(), "hush");
-    world.write("team.json", &own("team"));
-    world.places.flags = vec![world.path("team.json")];
-    assert_eq!(resolved(&world, "openai").unwrap().api_key.unwrap().reveal(), "team");
-    assert_eq!(world.load().settings.providers.len(), 1);
+    assert_eq!(resolved(&home, "openai").unwrap().api_key.unwrap().reveal(), "hush");
+    home.write("team.json", &own("team"));
+    home.places.flags = vec![home.path("team.json")];
+    assert_eq!(resolved(&home, "openai").unwrap().api_key.unwrap().reveal(), "team");
+    assert_eq!(home.load().settings.providers.len(), 1);
 }
 
 #[test]

@@ -1,44 +1,41 @@
 //! A home and a project to lay files in.
 
-use std::path::{Path, PathBuf};
+use std::ops::Deref;
+use std::path::Path;
 
 use wharf_config::{Config, ConfigPaths, ConfigProblem, ResolveContext, load};
 use wharf_spec::{Environment, ServerEntry};
+use wharf_testkit::test_home::TestHome;
 
-pub struct World {
-    directory: tempfile::TempDir,
+/// A home and the paths and environment to load its configuration with.
+pub struct ConfigHome {
+    home: TestHome,
     pub places: ConfigPaths,
     pub around: Environment,
 }
 
-impl World {
+impl Deref for ConfigHome {
+    type Target = TestHome;
+
+    fn deref(&self) -> &TestHome {
+        &self.home
+    }
+}
+
+impl ConfigHome {
     pub fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let root = directory.path().canonicalize().unwrap();
-        for name in ["home", "project", "state"] {
-            std::fs::create_dir(root.join(name)).unwrap();
-        }
+        let home = TestHome::new();
+        std::fs::create_dir(home.path("state")).unwrap();
         let places = ConfigPaths {
-            home: Some(root.join("home/.mcp.json")),
-            user: root.join("home/config.json"),
-            project: root.join("project"),
-            approvals: root.join("state/approvals.json"),
-            server_dirs: root.join("state/servers"),
+            home: Some(home.path("home/.mcp.json")),
+            user: home.path("home/config.json"),
+            project: home.path("project"),
+            approvals: home.path("state/approvals.json"),
+            server_dirs: home.path("state/servers"),
             ..ConfigPaths::default()
         };
-        let around = Environment { env: vec![("PATH".into(), "/usr/bin:/bin".into())], cwd: root.join("project") };
-        Self { directory, places, around }
-    }
-
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().canonicalize().unwrap().join(name)
-    }
-
-    pub fn write(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.path(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, text).unwrap();
-        path
+        let around = Environment { env: vec![("PATH".into(), "/usr/bin:/bin".into())], cwd: home.path("project") };
+        Self { home, places, around }
     }
 
     pub fn set(&mut self, name: &str, value: &str) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use wharf_config::{Config, ConfigReader, ConfigWatcher, TransportDefinition};
 
-use crate::support::{World, told};
+use crate::support::{ConfigHome, told};
 
 /// Long enough to fail by, on any machine.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -14,8 +14,8 @@ fn server(name: &str, program: &str) -> String {
     format!(r#"{{"mcpServers": {{"{name}": {{"command": "{program}"}}}}}}"#)
 }
 
-fn reader(world: &World) -> ConfigReader {
-    ConfigReader::new(world.places.clone(), world.around.clone())
+fn reader(home: &ConfigHome) -> ConfigReader {
+    ConfigReader::new(home.places.clone(), home.around.clone())
 }
 
 fn watch(reader: ConfigReader) -> ConfigWatcher {
@@ -37,39 +37,39 @@ fn check(config: &Config, names: &[&str], problems: &[&str]) {
 
 #[tokio::test]
 async fn a_file_that_is_written_replaced_or_new_is_read_again() {
-    let world = World::new();
-    world.write("home/config.json", &server("one", "a"));
-    let mut watch = watch(reader(&world));
+    let home = ConfigHome::new();
+    home.write("home/config.json", &server("one", "a"));
+    let mut watch = watch(reader(&home));
     check(watch.config(), &["one"], &[]);
-    world.write("home/config.json", &server("two", "a"));
+    home.write("home/config.json", &server("two", "a"));
     check(&*next(&mut watch).await, &["two"], &[]);
-    let beside = world.write("home/new.json", &server("three", "a"));
-    std::fs::rename(beside, world.path("home/config.json")).unwrap();
+    let beside = home.write("home/new.json", &server("three", "a"));
+    std::fs::rename(beside, home.path("home/config.json")).unwrap();
     check(&*next(&mut watch).await, &["three"], &[]);
     // Of a directory that was not there.
-    world.write("project/.wharf/config.json", &server("four", "a"));
+    home.write("project/.wharf/config.json", &server("four", "a"));
     check(&*next(&mut watch).await, &["four", "three"], &[]);
 }
 
 /// C16, C17: a file nobody can read costs nothing of what it said before, and is told of.
 #[tokio::test]
 async fn a_file_in_a_bad_way_says_what_it_said_before() {
-    let world = World::new();
-    world.write("home/config.json", &server("one", "a"));
-    world.write("home/.mcp.json", &server("two", "a"));
-    let mut watch = watch(reader(&world));
+    let home = ConfigHome::new();
+    home.write("home/config.json", &server("one", "a"));
+    home.write("home/.mcp.json", &server("two", "a"));
+    let mut watch = watch(reader(&home));
     // Half saved, then empty, then gone; the other file is read as ever.
-    world.write("home/config.json", &server("one", "b")[..20]);
+    home.write("home/config.json", &server("one", "b")[..20]);
     check(&*next(&mut watch).await, &["one", "two"], &["unreadable 1:17"]);
-    world.write("home/config.json", "");
+    home.write("home/config.json", "");
     check(&*next(&mut watch).await, &["one", "two"], &["unreadable 1:1"]);
-    world.write("home/.mcp.json", &server("three", "a"));
+    home.write("home/.mcp.json", &server("three", "a"));
     check(&*next(&mut watch).await, &["one", "three"], &["unreadable 1:1"]);
-    std::fs::remove_file(world.path("home/config.json")).unwrap();
+    std::fs::remove_file(home.path("home/config.json")).unwrap();
     let config = next(&mut watch).await;
     check(&config, &["one", "three"], &["file_gone 1:1"]);
     assert!(config.problems[0].text.contains("using its last valid content"));
-    world.write("home/config.json", &server("one", "b"));
+    home.write("home/config.json", &server("one", "b"));
     let config = next(&mut watch).await;
     check(&config, &["one", "three"], &[]);
     let program = config.server("one").unwrap().described.as_ref().map(|described| &described.reach);
@@ -79,27 +79,27 @@ async fn a_file_in_a_bad_way_says_what_it_said_before() {
 /// Whoever reads by hand knows what the watch has seen, and the watch what was read by hand.
 #[tokio::test]
 async fn all_who_read_with_one_reader_remember_together() {
-    let world = World::new();
-    world.write("home/config.json", &server("one", "a"));
-    let reader = reader(&world);
+    let home = ConfigHome::new();
+    home.write("home/config.json", &server("one", "a"));
+    let reader = reader(&home);
     let mut watch = watch(reader.clone());
-    world.write("home/config.json", &server("two", "a"));
+    home.write("home/config.json", &server("two", "a"));
     check(&*next(&mut watch).await, &["two"], &[]);
-    world.write("home/config.json", "{");
+    home.write("home/config.json", "{");
     check(&reader.read(), &["two"], &["unreadable 1:1"]);
-    world.write("home/config.json", &server("three", "a"));
+    home.write("home/config.json", &server("three", "a"));
     check(&reader.read(), &["three"], &[]);
-    world.write("home/config.json", "{");
+    home.write("home/config.json", "{");
     check(&*next(&mut watch).await, &["three"], &["unreadable 1:1"]);
 }
 
 #[test]
 fn what_a_file_said_that_is_gone_is_forgotten_for_whoever_asks() {
-    let world = World::new();
-    let file = world.write("home/config.json", &server("one", "a"));
-    let reader = reader(&world);
+    let home = ConfigHome::new();
+    let file = home.write("home/config.json", &server("one", "a"));
+    let reader = reader(&home);
     check(&reader.read(), &["one"], &[]);
-    world.write("home/config.json", "{");
+    home.write("home/config.json", "{");
     check(&reader.reload(), &["one"], &["unreadable 1:1"]);
     std::fs::remove_file(file).unwrap();
     check(&reader.read(), &["one"], &["file_gone 1:1"]);
