@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::sync::{Arc, Mutex};
 
-use wharf_client::{RequestOptions, Connection, Direction, Tap, TappedMessage};
+use wharf_client::{Connection, Direction, RequestOptions, Tap, TappedMessage};
 use wharf_wire::RawJson;
 
 use crate::{BenchOptions, BenchReport, run_closed_loop};

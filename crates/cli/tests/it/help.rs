@@ -4,16 +4,16 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use wharf_testkit::test_home::{CommandOutput, TestHome};
 
-use crate::house::{House, shell, working};
-use crate::support::{Ran, WHARF, finished, wharf};
+use crate::support::{WHARF, shell, wharf, working};
 
 /// A width at which every text stays on its line.
 const UNBOUNDED: usize = 1_000;
 
 fn help(path: &[String], columns: usize) -> String {
     let mut command = wharf(path);
-    let ran = finished(command.arg("--help").env("COLUMNS", columns.to_string()).output().unwrap());
+    let ran = CommandOutput::from(command.arg("--help").env("COLUMNS", columns.to_string()).output().unwrap());
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{path:?}");
     ran.stdout
 }
@@ -79,13 +79,13 @@ fn examples_are_indented_alike() {
 
 #[test]
 fn short_help_is_shorter_than_long_help() {
-    let short = finished(wharf(["-h"]).output().unwrap()).stdout;
+    let short = CommandOutput::from(wharf(["-h"]).output().unwrap()).stdout;
     let long = help(&[], UNBOUNDED);
     assert!(short.len() < long.len() && !short.contains("Examples:") && long.contains("Examples:"), "{short}");
     assert!(short.contains("\nUse:\n  tools ") && short.contains("\nTalk:\n  run "), "{short}");
 }
 
-/// Command lines that reach the end of their command, in the house of [`furnished`].
+/// Command lines that reach the end of their command, in the home of [`furnished`].
 const SAMPLES: [(&str, &[&str]); 34] = [
     ("tools", &["harbour"]),
     ("call", &["harbour.echo", "text=ahoy"]),
@@ -129,16 +129,17 @@ const UNCONNECTED: [&str; 2] = ["auth", "run"];
 /// Commands for which `--config` selects a running process or an entry's effect, so that a missing file is no error.
 const NOT_LOADING: [&str; 4] = ["add", "add-json", "cancel", "reload"];
 
-/// Creates a house with a server that works, others that are off, and a configuration with a warning.
-fn furnished() -> House {
+/// Creates a home with a server that works, others that are off, and a configuration with a warning.
+fn furnished() -> TestHome {
     let mut harbour = working();
     harbour["args"] = json!(["demo-server", "--stdio", "--tide", "30"]);
     harbour["unheardOf"] = json!(true);
     let docs = json!({ "url": "http://127.0.0.1:1/mcp" , "enabled": false });
-    let house =
-        House::with(&json!({ "harbour": harbour, "docs": docs, "spare": { "command": "true", "enabled": false } }));
-    house.write("project/cursor.json", r#"{"mcpServers":{"found":{"command":"true"}}}"#);
-    house
+    let home = TestHome::with_servers(
+        &json!({ "harbour": harbour, "docs": docs, "spare": { "command": "true", "enabled": false } }),
+    );
+    home.write("project/cursor.json", r#"{"mcpServers":{"found":{"command":"true"}}}"#);
+    home
 }
 
 /// Returns the long options that a help text offers.
@@ -148,13 +149,13 @@ fn offered(help: &str) -> BTreeSet<String> {
     words.filter(|word| word.starts_with("--")).map(|word| word.trim_end_matches("...").to_owned()).collect()
 }
 
-fn run_sample(house: &House, path: &[String], options: &[&str]) -> Ran {
+fn run_sample(home: &TestHome, path: &[String], options: &[&str]) -> CommandOutput {
     let name = path.join(" ");
     let sample = SAMPLES.iter().find(|(known, _)| *known == name).map_or(&[][..], |(_, sample)| sample);
     let mut words: Vec<&str> = path.iter().map(String::as_str).collect();
     words.extend(options);
     words.extend(sample);
-    house.run(words)
+    home.run(words)
 }
 
 #[test]
@@ -191,7 +192,7 @@ fn shared_options_take_effect_wherever_help_offers_them() {
 }
 
 /// Checks that every line on stdout is a JSON document.
-fn check_json(name: &str, ran: &Ran) {
+fn check_json(name: &str, ran: &CommandOutput) {
     assert!(!ran.stdout.is_empty(), "{name} ignores --json: {ran:?}");
     for line in ran.stdout.lines() {
         assert!(serde_json::from_str::<Value>(line).is_ok(), "{name} ignores --json: {ran:?}");
@@ -199,11 +200,11 @@ fn check_json(name: &str, ran: &Ran) {
 }
 
 fn check_color(path: &[String]) {
-    let house = furnished();
+    let home = furnished();
     if path == ["stats"] {
-        house.run(["call", "harbour.echo", "text=ahoy"]);
+        home.run(["call", "harbour.echo", "text=ahoy"]);
     }
-    let ran = run_sample(&house, path, &["--color", "always"]);
+    let ran = run_sample(&home, path, &["--color", "always"]);
     assert!(format!("{}{}", ran.stdout, ran.stderr).contains('\u{1b}'), "{path:?} ignores --color: {ran:?}");
     let ran = run_sample(&furnished(), path, &["--color", "never"]);
     assert!(!format!("{}{}", ran.stdout, ran.stderr).contains('\u{1b}'), "{path:?} ignores --color: {ran:?}");
@@ -215,13 +216,13 @@ fn check_server_options(path: &[String], options: &BTreeSet<String>) {
     assert_eq!(has("--trace"), has("--debug"), "{path:?}");
     assert_eq!(has("--trace"), has("--timeout"), "{path:?}");
     if has("--trace") {
-        let house = furnished();
-        let ran = run_sample(&house, path, &["--trace", "trace.jsonl"]);
-        let trace = std::fs::read_to_string(house.path("project/trace.jsonl")).unwrap();
+        let home = furnished();
+        let ran = run_sample(&home, path, &["--trace", "trace.jsonl"]);
+        let trace = std::fs::read_to_string(home.path("project/trace.jsonl")).unwrap();
         assert!(trace.contains("\"method\""), "{path:?} ignores --trace: {ran:?}");
         let ran = run_sample(&furnished(), path, &["--debug"]);
         assert!(ran.stderr.contains("\"method\""), "{path:?} ignores --debug: {ran:?}");
-        let silent = House::with(&json!({ "harbour": shell("sleep 60") }));
+        let silent = TestHome::with_servers(&json!({ "harbour": shell("sleep 60") }));
         let ran = run_sample(&silent, path, &["--timeout", "50ms"]);
         assert_eq!(ran.code, Some(7), "{path:?} ignores --timeout: {ran:?}");
     }
@@ -229,7 +230,7 @@ fn check_server_options(path: &[String], options: &BTreeSet<String>) {
 
 #[test]
 fn options_without_effect_are_rejected() {
-    let house = furnished();
+    let home = furnished();
     for line in [
         "stats --timeout 5",
         "stats --config x.json",
@@ -248,7 +249,7 @@ fn options_without_effect_are_rejected() {
         "--validate-config tools",
         "--validate-config --model a/b",
     ] {
-        let ran = house.run(line.split(' '));
+        let ran = home.run(line.split(' '));
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{line}: {ran:?}");
         assert!(ran.stderr.starts_with("error: "), "{line}: {ran:?}");
     }
@@ -256,16 +257,16 @@ fn options_without_effect_are_rejected() {
 
 #[test]
 fn options_of_wharf_stand_before_or_after_the_command() {
-    let house = furnished();
-    let file = house.write("one.json", &json!({ "mcpServers": { "one": { "command": WHARF } } }).to_string());
-    let other = house.write("two.json", &json!({ "mcpServers": { "two": { "command": WHARF } } }).to_string());
+    let home = furnished();
+    let file = home.write("one.json", &json!({ "mcpServers": { "one": { "command": WHARF } } }).to_string());
+    let other = home.write("two.json", &json!({ "mcpServers": { "two": { "command": WHARF } } }).to_string());
     let (file, other) = (file.to_str().unwrap(), other.to_str().unwrap());
     for line in [
         ["--only-config", "--config", file, "--config", other, "list", "--json"],
         ["list", "--only-config", "--json", "--config", file, "--config", other],
         ["--config", file, "list", "--json", "--config", other, "--only-config"],
     ] {
-        let found = house.run(line).json();
+        let found = home.run(line).json();
         let ids: Vec<&str> =
             found["items"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap()).collect();
         assert_eq!(ids, ["one", "two"], "{line:?}");
