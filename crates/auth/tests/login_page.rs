@@ -1,5 +1,7 @@
 //! Every message that the table in docs/login.md quotes is one of this crate's messages.
 
+#![allow(clippy::unwrap_used, reason = "a test panics on errors")]
+
 use std::path::{Path, PathBuf};
 
 /// Returns the lines of the Rust files below a directory, without unit tests.

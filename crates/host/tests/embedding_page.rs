@@ -1,5 +1,7 @@
 //! The sample in docs/embedding.md is a part of an example that compiles, and the methods it names exist.
 
+#![allow(clippy::unwrap_used, reason = "a test panics on errors")]
+
 use std::path::{Path, PathBuf};
 
 fn repository() -> PathBuf {
