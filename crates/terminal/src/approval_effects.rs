@@ -55,25 +55,18 @@ impl ApprovalEffects {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use wharf_config::{ConfigPaths, load};
     use wharf_spec::Environment;
+    use wharf_testkit::test_home::{SHARED_CONFIG, TestHome, USER_CONFIG};
 
     use super::*;
 
     /// Loads a user file and a project file, and returns the effects of approving the project's `docs`.
-    fn effects(directory: &Path, user: &str, project: &str) -> ApprovalEffects {
-        let project_directory = directory.join("p");
-        std::fs::create_dir_all(&project_directory).unwrap();
-        std::fs::write(directory.join("config.json"), user).unwrap();
-        std::fs::write(project_directory.join(".mcp.json"), project).unwrap();
-        let places = ConfigPaths {
-            user: directory.join("config.json"),
-            project: project_directory.clone(),
-            ..ConfigPaths::default()
-        };
-        let config = load(&places, &Environment { env: Vec::new(), cwd: project_directory });
+    fn effects(home: &TestHome, user: &str, project: &str) -> ApprovalEffects {
+        home.write(SHARED_CONFIG, project);
+        let (user, project) = (home.write(USER_CONFIG, user), home.path("project"));
+        let places = ConfigPaths { user, project: project.clone(), ..ConfigPaths::default() };
+        let config = load(&places, &Environment { env: Vec::new(), cwd: project });
         let mut all = config.servers.iter().chain(&config.beside);
         let waiting = all.find(|server| server.layer.needs_approval() && server.name.as_str() == "docs").unwrap();
         ApprovalEffects::new(waiting, &config)
@@ -85,9 +78,8 @@ mod tests {
 
     #[test]
     fn a_server_that_is_replaced_and_the_rules_that_hold_are_named() {
-        let directory = tempfile::tempdir().unwrap();
-        let root = directory.path().canonicalize().unwrap();
-        let here = root.join("p/.mcp.json");
+        let home = TestHome::new();
+        let here = home.path(SHARED_CONFIG);
         let user = format!(
             r#"{{"mcpServers": {{"docs": {{"command": "mine"}}}},
 "permissions": [
@@ -98,8 +90,8 @@ mod tests {
             here.display()
         );
         let project = r#"{"mcpServers": {"docs": {"command": "theirs", "trust": true}}}"#;
-        let text = shown(&effects(&root, &user, project));
-        let config = root.join("config.json");
+        let text = shown(&effects(&home, &user, project));
+        let config = home.path(USER_CONFIG);
         let config = config.display();
         let expected = [
             format!("  replaces `docs` defined in {config}:1:17"),
@@ -115,21 +107,19 @@ mod tests {
 
     #[test]
     fn a_server_that_replaces_nothing_and_is_allowed_nothing_has_no_effects() {
-        let directory = tempfile::tempdir().unwrap();
-        let root = directory.path().canonicalize().unwrap();
+        let home = TestHome::new();
         let user = r#"{"mcpServers": {"other": {"command": "x"}},
             "permissions": [{"tool": "mcp__docs__search", "action": "allow"}]}"#;
-        let found = effects(&root, user, r#"{"mcpServers": {"docs": {"command": "theirs"}}}"#);
+        let found = effects(&home, user, r#"{"mcpServers": {"docs": {"command": "theirs"}}}"#);
         assert_eq!((found.clone(), shown(&found)), (ApprovalEffects::default(), String::new()));
     }
 
     #[test]
     fn many_rules_are_counted() {
-        let directory = tempfile::tempdir().unwrap();
-        let root = directory.path().canonicalize().unwrap();
+        let home = TestHome::new();
         let rules: Vec<String> = (0..13).map(|n| format!(r#"{{"tool": "mcp__*__t{n}", "action": "allow"}}"#)).collect();
         let user = format!(r#"{{"permissions": [{}]}}"#, rules.join(","));
-        let found = effects(&root, &user, r#"{"mcpServers": {"docs": {"command": "theirs"}}}"#);
+        let found = effects(&home, &user, r#"{"mcpServers": {"docs": {"command": "theirs"}}}"#);
         assert_eq!((found.allowed_by.len(), found.allowed_by[10].as_str()), (11, "3 more rules"));
     }
 }

@@ -313,9 +313,8 @@ impl CommandSession {
 
 #[cfg(any(test, feature = "testing"))]
 impl CommandSession {
-    /// Creates a session with this home directory, in a project below it. For tests.
-    pub fn in_directory(home: &std::path::Path) -> Self {
-        let surroundings = Environment { env: vec![("HOME".into(), home.into())], cwd: home.join("project") };
+    /// Creates a session in this environment. For tests.
+    pub fn for_tests(surroundings: Environment) -> Self {
         let manner = OutputMode { json: false, debug: false, color: ColorChoice::Never };
         let edge = CliContext { surroundings, color: manner.color, config: Default::default() };
         Self::new(edge, Arc::new(Console::new(manner)), &CommonArgs::default())

@@ -1,5 +1,4 @@
 use super::*;
-use std::path::Path;
 use std::time::Duration;
 
 use tokio::sync::oneshot::Receiver;
@@ -7,11 +6,16 @@ use wharf::PageAsk;
 use wharf::tools::ToolDescription;
 use wharf_agent::{ApiFormat, ModelProvider};
 use wharf_net::{Net, NetOptions};
-use wharf_spec::{ServerName, ToolId};
+use wharf_spec::{Environment, ServerName, ToolId};
+use wharf_testkit::test_home::{SHARED_CONFIG, TestHome};
 use wharf_wire::{JsonLimits, SamplingRequest, View};
 
 use wharf_terminal::editor::EchoMode;
 use wharf_terminal::managed_host::is_same_definition;
+
+fn open_session(home: &TestHome) -> CommandSession {
+    CommandSession::for_tests(Environment { env: home.variables(), cwd: home.path("project") })
+}
 
 fn server(name: &str) -> ServerName {
     ServerName::new(name).unwrap()
@@ -52,8 +56,8 @@ fn sampling(asker: &dyn Asker) -> Receiver<Result<RawJson, SamplingError>> {
 #[tokio::test]
 async fn a_permission_is_asked_for_and_every_answer_arrives() {
     use PermissionAnswer::{Always, No, NoBecause, Once, Session as ForSession};
-    let place = tempfile::tempdir().unwrap();
-    let session = CommandSession::in_directory(place.path());
+    let home = TestHome::new();
+    let session = open_session(&home);
     let (mut desk, asker) = QuestionDesk::new(&session);
     for (lines, expected) in [
         (vec![line("y")], Once),
@@ -76,8 +80,8 @@ async fn a_permission_is_asked_for_and_every_answer_arrives() {
 
 #[tokio::test]
 async fn questions_of_many_kinds_queue_and_some_are_withdrawn() {
-    let place = tempfile::tempdir().unwrap();
-    let session = CommandSession::in_directory(place.path());
+    let home = TestHome::new();
+    let session = open_session(&home);
     let (mut desk, asker) = QuestionDesk::new(&session);
     let first = permission(&*asker, "math");
     let form = elicitation(
@@ -110,8 +114,8 @@ async fn questions_of_many_kinds_queue_and_some_are_withdrawn() {
 
 #[tokio::test]
 async fn unsafe_urls_are_refused_without_asking() {
-    let place = tempfile::tempdir().unwrap();
-    let session = CommandSession::in_directory(place.path());
+    let home = TestHome::new();
+    let session = open_session(&home);
     let (mut desk, asker) = QuestionDesk::new(&session);
     let link = elicitation(&*asker, r#"{"mode":"url","message":"m","url":"http://a.example/","elicitationId":"1"}"#);
     let (reply, login) = AskReply::pair();
@@ -126,8 +130,8 @@ async fn unsafe_urls_are_refused_without_asking() {
 
 #[tokio::test]
 async fn link_is_accepted_or_declined() {
-    let place = tempfile::tempdir().unwrap();
-    let session = CommandSession::in_directory(place.path());
+    let home = TestHome::new();
+    let session = open_session(&home);
     let (mut desk, asker) = QuestionDesk::new(&session);
     let question = r#"{"mode":"url","message":"m","url":"https://a.example/","elicitationId":"1"}"#;
     for (typed, expected) in [("y", ElicitationResponse::Accept(None)), ("n", ElicitationResponse::Decline)] {
@@ -140,8 +144,8 @@ async fn link_is_accepted_or_declined() {
 
 #[tokio::test]
 async fn sampling_is_declared_while_a_model_is_lent() {
-    let place = tempfile::tempdir().unwrap();
-    let session = CommandSession::in_directory(place.path());
+    let home = TestHome::new();
+    let session = open_session(&home);
     let (mut desk, asker) = QuestionDesk::new(&session);
     assert!(asker.shows_pages() && !asker.supports_sampling());
     let provider = ModelProvider {
@@ -171,8 +175,8 @@ async fn sampling_is_declared_while_a_model_is_lent() {
 
 #[tokio::test]
 async fn questions_over_the_limit_are_refused() {
-    let place = tempfile::tempdir().unwrap();
-    let session = CommandSession::in_directory(place.path());
+    let home = TestHome::new();
+    let session = open_session(&home);
     let (mut desk, asker) = QuestionDesk::new(&session);
     let mut answers: Vec<_> = (0..MOST + 1).map(|_| permission(&*asker, "math")).collect();
     assert!(answers.pop().unwrap().await.is_err());
@@ -189,12 +193,9 @@ async fn questions_over_the_limit_are_refused() {
 }
 
 /// A session in a project with two servers.
-fn in_project(place: &Path) -> CommandSession {
-    let project = place.join("project");
-    std::fs::create_dir_all(&project).unwrap();
-    let servers = r#"{"mcpServers":{"one":{"command":"/bin/true"},"two":{"command":"/bin/false"}}}"#;
-    std::fs::write(project.join(".mcp.json"), servers).unwrap();
-    CommandSession::in_directory(place)
+fn in_project(home: &TestHome) -> CommandSession {
+    home.write(SHARED_CONFIG, r#"{"mcpServers":{"one":{"command":"/bin/true"},"two":{"command":"/bin/false"}}}"#);
+    open_session(home)
 }
 
 /// A desk with approval questions for both servers.
@@ -208,13 +209,13 @@ async fn approving(session: &CommandSession) -> QuestionDesk<'_> {
 
 #[tokio::test]
 async fn project_servers_are_asked_one_by_one_and_approvals_are_saved() {
-    let place = tempfile::tempdir().unwrap();
-    let session = in_project(place.path());
+    let home = TestHome::new();
+    let session = in_project(&home);
     let mut desk = approving(&session).await;
     desk.on_input(line("later"));
     desk.on_input(line("y"));
     assert_eq!(desk.next().await, DeskEvent::Approved("two".to_owned()));
-    let again = CommandSession::in_directory(place.path());
+    let again = open_session(&home);
     let approved = |name: &str| again.configuration.config().unwrap().server(name).unwrap().approval;
     assert_eq!(approved("one"), wharf_config::ServerApproval::Needed);
     assert!(matches!(approved("two"), wharf_config::ServerApproval::Approved(_)));
@@ -222,8 +223,8 @@ async fn project_servers_are_asked_one_by_one_and_approvals_are_saved() {
 
 #[tokio::test]
 async fn stale_approval_question_is_withdrawn() {
-    let place = tempfile::tempdir().unwrap();
-    let session = in_project(place.path());
+    let home = TestHome::new();
+    let session = in_project(&home);
     let mut desk = approving(&session).await;
     desk.withdraw_approvals(|server| server.name.as_str() == "one");
     assert_eq!((desk.next().await, desk.waiting()), (DeskEvent::Table, 1));
@@ -238,13 +239,13 @@ async fn settle(desk: &mut QuestionDesk<'_>) {
 
 #[tokio::test(start_paused = true)]
 async fn changing_project_is_rate_limited() {
-    let place = tempfile::tempdir().unwrap();
-    let session = in_project(place.path());
+    let home = TestHome::new();
+    let session = in_project(&home);
     let (mut desk, _asker) = QuestionDesk::new(&session);
     let change = |number: usize| {
         let servers = format!(r#"{{"mcpServers":{{"one":{{"command":"/bin/true","args":["{number}"]}}}}}}"#);
-        std::fs::write(place.path().join("project/.mcp.json"), servers).unwrap();
-        Arc::clone(CommandSession::in_directory(place.path()).configuration.config().unwrap())
+        home.write(SHARED_CONFIG, &servers);
+        Arc::clone(open_session(&home).configuration.config().unwrap())
     };
     let mut questions = 0;
     for number in 0..60 {
@@ -266,8 +267,8 @@ async fn changing_project_is_rate_limited() {
 
 #[tokio::test(start_paused = true)]
 async fn new_approval_question_replaces_the_old_one() {
-    let place = tempfile::tempdir().unwrap();
-    let session = in_project(place.path());
+    let home = TestHome::new();
+    let session = in_project(&home);
     let (mut desk, _asker) = QuestionDesk::new(&session);
     let config = session.configuration.config().unwrap();
     // All at once: none has been handled when the next arrives.
@@ -283,8 +284,8 @@ async fn new_approval_question_replaces_the_old_one() {
 
 #[tokio::test]
 async fn a_login_goes_through_the_desk() {
-    let place = tempfile::tempdir().unwrap();
-    let session = CommandSession::in_directory(place.path());
+    let home = TestHome::new();
+    let session = open_session(&home);
     let (mut desk, asker) = QuestionDesk::new(&session);
     for (typed, expected) in [("y", ConsentAnswer::Given), ("", ConsentAnswer::Refused)] {
         let (reply, answer) = AskReply::pair();

@@ -1,6 +1,5 @@
 //! Test fixture for commands: a real host with in-process servers and a configuration that names them.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use anstream::ColorChoice;
@@ -8,6 +7,7 @@ use serde_json::json;
 use wharf::{Host, HostBuilder};
 use wharf_client::{ClosureServer, ToolReply};
 use wharf_spec::{Environment, ServerName};
+use wharf_testkit::test_home::TestHome;
 
 use super::{ChatSummary, CommandContext};
 use wharf_terminal::config_context::ConfigArgs;
@@ -19,11 +19,10 @@ use wharf_terminal::session::{CommonArgs, run};
 /// Runs a test with a host of these servers. The configuration is written to a temporary home.
 #[track_caller]
 pub fn with_host(config: &str, servers: fn() -> HostBuilder, scene: impl AsyncFnOnce(&CommandContext<'_>)) {
-    let home = tempfile::tempdir().unwrap();
-    let file = home.path().join("config.json");
-    std::fs::write(&file, config).unwrap();
+    let home = TestHome::new();
+    let file = home.write("config.json", config);
     let edge = CliContext {
-        surroundings: test_environment(home.path()),
+        surroundings: Environment { env: home.variables(), cwd: home.path("project") },
         color: ColorChoice::Never,
         config: ConfigArgs::only(file),
     };
@@ -38,10 +37,6 @@ pub fn with_host(config: &str, servers: fn() -> HostBuilder, scene: impl AsyncFn
         Ok(CommandEnding::Fine)
     });
     assert_eq!(code, ExitCode::SUCCESS);
-}
-
-fn test_environment(home: &Path) -> Environment {
-    Environment { env: vec![("HOME".into(), home.into())], cwd: home.to_owned() }
 }
 
 /// A server named `harbour` with a tool, a prompt and a resource.

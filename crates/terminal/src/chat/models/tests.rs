@@ -1,7 +1,6 @@
-use std::path::Path;
-
 use anstream::ColorChoice;
 use wharf_spec::Environment;
+use wharf_testkit::test_home::TestHome;
 
 use super::*;
 use crate::config_context::ConfigArgs;
@@ -9,12 +8,11 @@ use crate::console::{Console, OutputMode};
 use crate::failure::{FailureKind, render_failure};
 
 /// Builds the catalog for a configuration and an environment.
-fn models(directory: &Path, settings: &str, variables: &[(&str, &str)]) -> ModelCatalog {
-    let file = directory.join("config.json");
-    std::fs::write(&file, settings).unwrap();
+fn models(home: &TestHome, settings: &str, variables: &[(&str, &str)]) -> ModelCatalog {
+    let file = home.write("config.json", settings);
     let named = [("WHARF_CONFIG", file.to_str().unwrap())];
     let env = named.iter().chain(variables).map(|(name, value)| (name.into(), value.into())).collect();
-    let around = Environment { env, cwd: directory.to_owned() };
+    let around = Environment { env, cwd: home.path("project") };
     let console = Arc::new(Console::new(OutputMode { json: false, debug: false, color: ColorChoice::Never }));
     let configuration = Arc::new(ConfigContext::new(ConfigArgs::default(), &around, console));
     let config = Arc::clone(configuration.config().unwrap());
@@ -29,8 +27,8 @@ fn describe(chosen: &SelectedModel) -> String {
 }
 
 async fn check(settings: &str, variables: &[(&str, &str)], name: Option<&str>, expected: Result<&str, &str>) {
-    let directory = tempfile::tempdir().unwrap();
-    let models = models(directory.path(), settings, variables);
+    let home = TestHome::new();
+    let models = models(&home, settings, variables);
     let (called, found) = (models.display_name(name), models.open_model(name).await);
     if let Ok(chosen) = &found {
         assert_eq!(called.as_ref(), Some(&chosen.name));
@@ -105,7 +103,7 @@ async fn missing_key_has_setup_hints() {
 
 #[test]
 fn unavailable_model_has_no_display_name() {
-    let directory = tempfile::tempdir().unwrap();
+    let home = TestHome::new();
     let secret = r#"{"providers": {"openai": {"apiKey": "${secret:nobody-knows}"}}}"#;
     for (settings, name, expected) in [
         ("{}", None, None),
@@ -115,20 +113,16 @@ fn unavailable_model_has_no_display_name() {
         // A missing key is detected only on lookup.
         (secret, None, Some("openai/gpt-5.6")),
     ] {
-        assert_eq!(
-            models(directory.path(), settings, &[]).display_name(name).as_deref(),
-            expected,
-            "{settings} {name:?}"
-        );
+        assert_eq!(models(&home, settings, &[]).display_name(name).as_deref(), expected, "{settings} {name:?}");
     }
 }
 
 #[tokio::test]
 async fn limits_are_the_providers_own() {
-    let directory = tempfile::tempdir().unwrap();
+    let home = TestHome::new();
     let text = r#"{"providers": {"own": {"format": "chat", "baseUrl": "http://h", "model": "m", "maxTokens": 9,
         "contextTokens": 5000, "effort": "high", "headers": {"X-A": "b"}}}}"#;
-    let models = models(directory.path(), text, KEYS);
+    let models = models(&home, text, KEYS);
     let own = models.open_model(Some("own")).await.unwrap();
     assert_eq!((own.limits.context, own.effort), (5000, Some(ReasoningEffort::High)));
     let provider = own.model.provider();
