@@ -75,9 +75,9 @@ fn a_script_approves_what_it_has_read() {
     assert_eq!(document["items"][0]["approved"], false);
     let digest = document["items"][0]["digest"].as_str().unwrap().to_owned();
     for bad in ["", "00", &"0".repeat(64)] {
-        assert_eq!(home.run(&["approve", "theirs", "--digest", bad]).code, Some(5), "{bad}");
+        assert_eq!(home.run(["approve", "theirs", "--digest", bad]).code, Some(5), "{bad}");
     }
-    assert_eq!(home.run(&["approve", "theirs", "--digest", &digest[..16]]).code, Some(0));
+    assert_eq!(home.run(["approve", "theirs", "--digest", &digest[..16]]).code, Some(0));
     assert_eq!(home.run_line("call theirs echo text=hi").code, Some(0));
 }
 

@@ -173,7 +173,7 @@ fn an_address_that_is_not_configured_has_a_login_of_its_own() {
 #[test]
 fn o08_without_a_browser_the_address_is_shown_and_one_is_pasted() {
     let scene = Scene::new();
-    let mut child = scene.home.command(&["auth", "docs", "--no-browser"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut child = scene.home.command(["auth", "docs", "--no-browser"]).stdin(Stdio::piped()).spawn().unwrap();
     let mut talk = BufReader::new(child.stderr.take().unwrap());
     let page = shown_address(&mut talk);
     let back = sent_back(&page);
@@ -195,7 +195,7 @@ fn o08_without_a_browser_the_address_is_shown_and_one_is_pasted() {
 #[test]
 fn o08_without_a_browser_somebody_may_still_come_back() {
     let scene = Scene::new();
-    let mut child = scene.home.command(&["auth", "docs", "--no-browser"]).spawn().unwrap();
+    let mut child = scene.home.command(["auth", "docs", "--no-browser"]).spawn().unwrap();
     let mut talk = BufReader::new(child.stderr.take().unwrap());
     let page = shown_address(&mut talk);
     let answer = visit(&sent_back(&page));
@@ -219,14 +219,14 @@ pub fn ended(child: Child, mut talk: impl std::io::Read) -> CommandOutput {
 #[test]
 fn a_browser_is_opened_only_after_a_yes() {
     let scene = Scene::new();
-    let mut terminal = Terminal::start_piped(&scene.home.command(&["auth", "docs"]));
+    let mut terminal = Terminal::start_piped(&scene.home.command(["auth", "docs"]));
     terminal.answer("Open the login page in your browser? [y/N]: ", "n");
     let ended = terminal.end();
     assert_eq!(ended.code, Some(5), "{ended:?}");
     assert!(ended.shown.contains("docs requires a login at 127.0.0.1"), "{ended:?}");
     assert_eq!(scene.authd.counts().authorizations, 0);
     assert!(!scene.home.path(SEEN).exists(), "something was opened");
-    let mut terminal = Terminal::start_piped(&scene.home.command(&["auth", "docs"]));
+    let mut terminal = Terminal::start_piped(&scene.home.command(["auth", "docs"]));
     let opened = scene.opened();
     terminal.answer("Open the login page in your browser? [y/N]: ", "y");
     visit(&sent_back(&opened.recv_timeout(PATIENCE).unwrap()));

@@ -47,73 +47,68 @@ fn every_way_to_name_a_tool() {
         let words: Vec<&str> = ["call"].iter().chain(words).copied().chain(["text=ahoy"]).collect();
         check(&home.run(&words), 0, "ahoy\n", "");
     }
-    check(&home.run(&["call", "quay.add(a: 1, b: 2)"]), 0, "3\n", "");
-    check(&home.run(&["call", "quai", "echo"]), 2, "", "error: no server named `quai`.\n  hint: did you mean `quay`");
-    check(&home.run(&["call", "quay"]), 2, "", "error: no tool of `quay` given.\n  hint: `wharf tools quay`");
-    check(&home.run(&["call", "no.json:quay", "echo"]), 2, "", "error: no such file: `no.json`.\n");
-    let ran = home.run(&["call", "quay", "echo", "text=a", "--header", "A=b"]);
+    check(&home.run(["call", "quay.add(a: 1, b: 2)"]), 0, "3\n", "");
+    check(&home.run(["call", "quai", "echo"]), 2, "", "error: no server named `quai`.\n  hint: did you mean `quay`");
+    check(&home.run(["call", "quay"]), 2, "", "error: no tool of `quay` given.\n  hint: `wharf tools quay`");
+    check(&home.run(["call", "no.json:quay", "echo"]), 2, "", "error: no such file: `no.json`.\n");
+    let ran = home.run(["call", "quay", "echo", "text=a", "--header", "A=b"]);
     check(
         &ran,
         2,
         "",
         "error: --header, --transport, --proxy, --ca and --client-cert apply only to a server at a URL.\n",
     );
-    let ran = home.run(&["call", "quay", "echo", "text=a", "--env", "A=b"]);
+    let ran = home.run(["call", "quay", "echo", "text=a", "--env", "A=b"]);
     check(&ran, 2, "", "error: --env, --cwd and --inherit-env apply only to --stdio.\n");
 }
 
 #[test]
 fn the_other_commands_take_names_too() {
     let home = two_servers();
-    let ran = home.run(&["read", "quay", "demo://greeting"]);
+    let ran = home.run(["read", "quay", "demo://greeting"]);
     check(&ran, 0, "Ahoy! Welcome to the Wharf demo server.\n", "");
-    assert!(home.run(&["prompt", "quay", "welcome", "name=Ada"]).stdout.contains("Ada"));
-    assert!(home.run(&["templates", "quay"]).stdout.contains("\n  demo://dock/{berth}  "));
+    assert!(home.run(["prompt", "quay", "welcome", "name=Ada"]).stdout.contains("Ada"));
+    assert!(home.run(["templates", "quay"]).stdout.contains("\n  demo://dock/{berth}  "));
     for list in ["resources", "prompts"] {
-        let both = home.run(&[list]);
+        let both = home.run([list]);
         assert!(both.stdout.starts_with("quay  ") && both.stdout.contains("\n\nquay__x  "), "{both:?}");
     }
     check(
-        &home.run(&["read", "demo://greeting"]),
+        &home.run(["read", "demo://greeting"]),
         2,
         "",
         "error: only `demo://greeting` was given; both a server and a URI",
     );
     let nowhere = configured(&json!({}));
-    check(&nowhere.run(&["tools"]), 2, "", "error: no servers are configured, and none was given.\n  hint: `wharf add");
-    check(
-        &nowhere.run(&["call", "quay", "echo"]),
-        2,
-        "",
-        "error: no server named `quay`: no servers are configured.\n",
-    );
+    check(&nowhere.run(["tools"]), 2, "", "error: no servers are configured, and none was given.\n  hint: `wharf add");
+    check(&nowhere.run(["call", "quay", "echo"]), 2, "", "error: no server named `quay`: no servers are configured.\n");
 }
 
 #[test]
 fn rules_and_filters_hold() {
     let home = two_servers();
-    let ran = home.run(&["call", "quay", "crash"]);
+    let ran = home.run(["call", "quay", "crash"]);
     check(&ran, 5, "", "error: quay: ");
     assert!(ran.stderr.contains("mcp__quay__crash") && ran.stderr.contains("config.json:"), "{ran:?}");
-    assert_eq!(home.run(&["call", "quay", "crash", "--json"]).json()["error"]["kind"], "denied");
-    let ran = home.run(&["call", "quay__x", "crash"]);
+    assert_eq!(home.run(["call", "quay", "crash", "--json"]).json()["error"]["kind"], "denied");
+    let ran = home.run(["call", "quay__x", "crash"]);
     check(&ran, 2, "", "error: quay__x: no tool named `crash`.\n");
     assert!(ran.stderr.contains("2 of its tools are filtered out"), "{ran:?}");
-    let document = home.run(&["tools", "quay__x", "--json"]).json();
+    let document = home.run(["tools", "quay__x", "--json"]).json();
     let tools = document["items"].as_array().unwrap();
     assert!(!tools.iter().any(|tool| tool["name"] == "crash" || tool["name"] == "slow"), "{document}");
     let echo = tools.iter().find(|tool| tool["name"] == "echo").unwrap();
     assert!(echo["alias"].as_str().unwrap().starts_with("mcp_"), "{echo}");
     // The alias is one to call it by.
-    check(&home.run(&["call", "quay__x", echo["alias"].as_str().unwrap(), "text=a"]), 0, "a\n", "");
+    check(&home.run(["call", "quay__x", echo["alias"].as_str().unwrap(), "text=a"]), 0, "a\n", "");
 }
 
 #[test]
 fn calls_are_written_down() {
     let home = two_servers();
-    home.run(&["call", "quay", "add", "a=1", "b=2"]);
-    home.run(&["call", "quay", "fail"]);
-    home.run(&["call", "quay", "crash"]);
+    home.run(["call", "quay", "add", "a=1", "b=2"]);
+    home.run(["call", "quay", "fail"]);
+    home.run(["call", "quay", "crash"]);
     let audit = home.read("home/.local/state/wharf/audit.jsonl");
     let entries: Vec<Value> =
         audit.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["entry"].take()).collect();
@@ -132,7 +127,7 @@ fn calls_are_written_down() {
 fn nothing_to_write_to_costs_a_warning() {
     let home = two_servers();
     home.write("home/.local/state", "a file");
-    let ran = home.run(&["call", "quay", "echo", "text=a"]);
+    let ran = home.run(["call", "quay", "echo", "text=a"]);
     check(&ran, 0, "a\n", "warning: cannot write to ");
 }
 
@@ -143,27 +138,27 @@ fn help_starts_a_server_once() {
     let home = configured(&json!({ "mcpServers": { "quay": server } }));
     let help = "Usage: wharf call quay add [ARGUMENT]...\n\nArguments:\n  a  (number, required)";
     for _ in 0..2 {
-        let ran = home.run(&["call", "quay", "add", "--help"]);
+        let ran = home.run(["call", "quay", "add", "--help"]);
         assert!(ran.code == Some(0) && ran.stdout.contains(help), "{ran:?}");
         assert!(ran.stdout.contains("\nExamples:\n  wharf call quay add a=1 b=1\n"), "{ran:?}");
     }
     assert_eq!(home.read("home/started"), "started\n");
-    let ran = home.run(&["call", "quay", "ad", "--help"]);
+    let ran = home.run(["call", "quay", "ad", "--help"]);
     check(&ran, 2, "", "error: quay: no tool named `ad`.\n  hint: did you mean `add`?");
 }
 
 #[test]
 fn the_most_like_comes_first() {
     let home = two_servers();
-    let document = home.run(&["tools", "--search", "echo", "--json"]).json();
+    let document = home.run(["tools", "--search", "echo", "--json"]).json();
     let found: Vec<_> =
         document["items"].as_array().unwrap().iter().map(|item| (&item["server"], &item["name"])).collect();
     assert_eq!(found[..2], [(&json!("quay"), &json!("echo")), (&json!("quay__x"), &json!("echo"))], "{document}");
-    let ran = home.run(&["tools", "quay", "--search", "reporting progress", "--schema"]);
+    let ran = home.run(["tools", "quay", "--search", "reporting progress", "--schema"]);
     let first: Vec<&str> = ran.stdout.lines().nth(1).unwrap().split_whitespace().take(3).collect();
     assert_eq!(first, ["slow", "Waits", "for"], "{ran:?}");
     assert!(ran.stdout.contains("\n      seconds  ("), "{ran:?}");
-    check(&home.run(&["tools", "--search", "zebra"]), 0, "", "no tool matches these keywords\n");
+    check(&home.run(["tools", "--search", "zebra"]), 0, "", "no tool matches these keywords\n");
 }
 
 #[test]

@@ -102,7 +102,7 @@ fn a_browser_that_does_not_start_leaves_the_address() {
     let scene = Scene::new();
     let browser = scene.home.write("bin/xdg-open", "#!/bin/sh\nexit 3\n");
     std::fs::set_permissions(browser, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let mut child = scene.home.command(&["auth", "docs", "--yes"]).spawn().unwrap();
+    let mut child = scene.home.command(["auth", "docs", "--yes"]).spawn().unwrap();
     let mut talk = BufReader::new(child.stderr.take().unwrap());
     let page = shown_address(&mut talk);
     let said = |line: std::io::Result<String>| line.unwrap().contains("could not start a browser");
@@ -118,7 +118,7 @@ fn a_keyring_that_is_not_there_leaves_a_list() {
     scene.configure("keyring", json!({ "url": scene.authd.server_url() }));
     scene.keep(r#"{"version":1,"servers":{"docs":{"accounts":{"":{"in_keyring":true}}}}}"#);
     let bin = scene.home.path("bin");
-    let mut status = scene.home.command(&["auth", "status"]);
+    let mut status = scene.home.command(["auth", "status"]);
     let ran = CommandOutput::from(status.env("PATH", bin).output().unwrap());
     assert!(
         ran.code == Some(0) && ran.stderr.contains("the keyring cannot be used: no system keyring found"),

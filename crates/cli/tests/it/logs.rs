@@ -47,13 +47,13 @@ fn told(ran: &CommandOutput) -> Vec<String> {
 fn a_server_that_dies_leaves_its_words() {
     let home = home_with_state();
     fail(&home, "boom", "printf 'boom: missing API key\\n\\033[31mred' >&2; exit 3");
-    let log = home.run(&["logs", "boom"]);
+    let log = home.run(["logs", "boom"]);
     // A server that dies of the first question is started twice.
     let once = ["- started pid ", "| boom: missing API key", "| \\u{1b}[31mred", "- exited with code "];
     assert_eq!(told(&log), [once, once].concat());
     assert!(log.stdout.contains("- exited with code 3\n"));
     assert_eq!((mode(&file(&home, "boom.log")), mode(&file(&home, ""))), (0o600, 0o700));
-    assert_eq!(told(&home.run(&["logs", "boom", "-n", "2"])), ["| \\u{1b}[31mred", "- exited with code "]);
+    assert_eq!(told(&home.run(["logs", "boom", "-n", "2"])), ["| \\u{1b}[31mred", "- exited with code "]);
 }
 
 #[test]
@@ -62,10 +62,10 @@ fn all_servers_are_merged_by_time() {
     fail(&home, "one", "echo first >&2; exit 1");
     fail(&home, "two", "echo second >&2; exit 1");
     fail(&home, "one", "echo third >&2; exit 1");
-    let lines = told(&home.run(&["logs"]));
+    let lines = told(&home.run(["logs"]));
     let said: Vec<&str> = lines.iter().filter(|line| line.contains('|')).map(String::as_str).collect();
     assert_eq!(said, ["one | first", "one | first", "two | second", "two | second", "one | third", "one | third"]);
-    let document = home.run(&["logs", "two", "--json"]).json();
+    let document = home.run(["logs", "two", "--json"]).json();
     assert_eq!(document["schema"], 1);
     let texts: Vec<&Value> = document["items"].as_array().unwrap().iter().map(|item| &item["text"]).collect();
     assert_eq!(
@@ -77,12 +77,12 @@ fn all_servers_are_merged_by_time() {
 #[test]
 fn a_server_nobody_knows() {
     let home = home_with_state();
-    let empty = home.run(&["logs"]);
+    let empty = home.run(["logs"]);
     assert_eq!((empty.code, empty.stdout.as_str()), (Some(0), ""), "{empty:?}");
     assert!(empty.stderr.contains("no logs yet") && empty.stderr.contains("wharf/logs"), "{empty:?}");
-    assert_eq!(home.run(&["logs", "--json"]).json()["items"], serde_json::json!([]));
+    assert_eq!(home.run(["logs", "--json"]).json()["items"], serde_json::json!([]));
     fail(&home, "boom", "exit 1");
-    let ran = home.run(&["logs", "bomm"]);
+    let ran = home.run(["logs", "bomm"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     for part in ["no log of a server `bomm`", "did you mean `boom`?", "hint: logs are in ", "wharf/logs"] {
         assert!(ran.stderr.contains(part), "{part:?} is missing in {ran:?}");

@@ -17,7 +17,7 @@ fn approve(home: &TestHome) {
 /// Runs an agent whose model makes one call and is done; what the call came to.
 fn run_agent(home: &TestHome, tool: &str, arguments: Value) -> (ScriptedToolResult, CommandOutput) {
     let model = Modeld::start(Script::from_turns([Answer::call(tool, arguments), Answer::text("done")])).unwrap();
-    let mut command = home.command(&["run", "--model", "anthropic", "go on"]);
+    let mut command = home.command(["run", "--model", "anthropic", "go on"]);
     command.env("ANTHROPIC_BASE_URL", model.url()).env("ANTHROPIC_API_KEY", "k-1");
     let ran = CommandOutput::from(command.output().unwrap());
     let requests = model.requests();

@@ -17,7 +17,7 @@ fn calls_are_counted_and_what_is_torn_is_passed_over() {
         format!("{}\n", json!({"seq": 0, "prev": null, "entry": entry}))
     };
     let state = "home/.local/state/wharf/audit.jsonl";
-    home.write(&format!("{state}.000001"), &(line(10_000, "git", true) + &line(9_000, "git", false)));
+    home.write(format!("{state}.000001"), &(line(10_000, "git", true) + &line(9_000, "git", false)));
     home.write(state, &(line(5, "git", true) + &line(3, "files", true) + "{\"seq\": 7, \"ent"));
     let ran = home.run(["stats"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");

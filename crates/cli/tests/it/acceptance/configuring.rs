@@ -33,7 +33,7 @@ fn what_is_invalid_is_found() {
     let home = AgentHome::new(Script::default()).servers(json!({
         "bare": {"args": ["x"]}, "both": {"command": "x", "url": "https://example.org/mcp"}, "fine": demo(),
     }));
-    let checked = home.run(&["validate"]);
+    let checked = home.run(["validate"]);
     assert_ne!(checked.code, Some(0), "{checked:?}");
     let told = format!("{}{}", checked.stdout, checked.stderr);
     for part in ["`bare` has neither `command` nor `url`", "`both` has both", "fix", "config.json"] {

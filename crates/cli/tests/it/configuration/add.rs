@@ -81,7 +81,7 @@ fn what_is_wrong_is_told_and_nothing_is_written() {
         (&["x", " "], "`command` is empty"),
     ] {
         let home = TestHome::new();
-        let ran = home.run(&[&["add"], args].concat());
+        let ran = home.run([&["add"], args].concat());
         assert_eq!(ran.code, Some(2), "{args:?}: {ran:?}");
         assert!(ran.stderr.contains(expected) && !ran.stderr.contains("hush"), "{args:?}: {}", ran.stderr);
         assert!(!home.path(PROJECT_CONFIG).exists());
@@ -92,7 +92,7 @@ fn what_is_wrong_is_told_and_nothing_is_written() {
 fn an_id_is_taken_once_and_a_replacement_can_be_undone() {
     let home = TestHome::new();
     home.run_ok(&["add", "x", "--scope", "global", "https://one/"]);
-    let ran = home.run(&["add", "x", "-s", "user", "https://two/"]);
+    let ran = home.run(["add", "x", "-s", "user", "https://two/"]);
     assert_eq!(ran.code, Some(2));
     let place = format!("{}:3:5", home.path(USER_CONFIG).display());
     assert!(ran.stderr.contains(&format!("server `x` already exists in {place}")), "{}", ran.stderr);
@@ -160,7 +160,7 @@ fn secrets_are_read_from_a_pipe_in_the_order_they_were_given() {
 #[test]
 fn secrets_are_typed_unseen() {
     let home = TestHome::new();
-    let mut terminal = Terminal::start_piped(&home.command(&["add", "x", "-s", "global", "-e", "TOKEN=-", "--", "a"]));
+    let mut terminal = Terminal::start_piped(&home.command(["add", "x", "-s", "global", "-e", "TOKEN=-", "--", "a"]));
     terminal.answer("Secret for TOKEN (not shown): ", "hush");
     let ended = terminal.end();
     assert_eq!(ended.code, Some(0), "{}", ended.shown);
@@ -177,7 +177,7 @@ fn json_is_checked_as_it_would_be_read() {
         ("{\"type\": \"stdio\"}", "missing `command` in stdio server `x`"),
         ("{\"command\": \"a\", \"url\": \"http://h/\"}", "has both `command`"),
     ] {
-        let ran = home.run(&["add-json", "x", text]);
+        let ran = home.run(["add-json", "x", text]);
         assert_eq!(ran.code, Some(2), "{ran:?}");
         assert!(ran.stderr.contains(expected) && !ran.stderr.contains("hush"), "{}", ran.stderr);
         assert!(!home.path(PROJECT_CONFIG).exists());
@@ -204,16 +204,16 @@ fn comments_survive() {
 fn relative_paths_of_a_global_server_are_noticed() {
     let home = TestHome::new();
     let words = ["add", "files", "--scope", "global", "--", "./server", "."];
-    let ran = home.run(&words);
+    let ran = home.run(words);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stderr.contains("will not find `.` there") && ran.stderr.contains("--cwd '${project}'"), "{ran:?}");
     let server = home.path("project/server").display().to_string();
     assert_eq!(entry(&home, USER_CONFIG, "files"), json!({"command": server, "args": ["."]}));
     let words = ["add", "files", "--scope", "global", "--replace", "--", "./server", "."];
-    let mut terminal = Terminal::start_piped(&home.command(&words));
+    let mut terminal = Terminal::start_piped(&home.command(words));
     terminal.answer("(needs one approval per project)? [y/N] ", "y");
     assert_eq!(terminal.end().code, Some(0));
     assert_eq!(entry(&home, USER_CONFIG, "files"), json!({"command": server, "args": ["."], "cwd": "${project}"}));
     // Adding it is the approval for the project it was added in.
-    assert!(home.run(&["list"]).stdout.contains("enabled"), "{:?}", home.run(&["list"]));
+    assert!(home.run(["list"]).stdout.contains("enabled"), "{:?}", home.run(["list"]));
 }

@@ -32,7 +32,7 @@ fn the_projects_goes_first_and_what_counts_then_is_told() {
     home.write(PROJECT_CONFIG, ONE);
     let ran = home.run_ok(&["rm", "x"]);
     assert!(ran.stderr.contains("`x` of ~/.config/wharf/config.json:3 (global) is in effect now"), "{}", ran.stderr);
-    assert_eq!(home.run(&["remove", "x", "--scope", "project"]).code, Some(2));
+    assert_eq!(home.run(["remove", "x", "--scope", "project"]).code, Some(2));
     home.run_ok(&["remove", "x", "--scope", "global"]);
 }
 
@@ -75,7 +75,7 @@ fn a_file_of_a_flag_is_edited_and_a_variable_is_not() {
     home.run_ok(&["disable", "x", "--config", &file]);
     assert!(home.read("flag.json").contains("\"enabled\": false"));
     let yaml = home.write("flag.yaml", "mcpServers: {x: {command: a}}\n").display().to_string();
-    let ran = home.run(&["disable", "x", "--config", &yaml]);
+    let ran = home.run(["disable", "x", "--config", &yaml]);
     assert_eq!(ran.code, Some(2));
     assert!(
         ran.stderr.contains("is YAML, which Wharf can read but not edit") && ran.stderr.contains("edit it manually"),
@@ -84,7 +84,7 @@ fn a_file_of_a_flag_is_edited_and_a_variable_is_not() {
     );
     let home = TestHome::new().with_env("WHARF_MCP_SERVERS", r#"{"x": {"command": "a"}}"#);
     for command in ["remove", "enable", "disable"] {
-        let ran = home.run(&[command, "x"]);
+        let ran = home.run([command, "x"]);
         assert_eq!(ran.code, Some(2));
         assert!(ran.stderr.contains("it is defined by the variable WHARF_MCP_SERVERS"), "{}", ran.stderr);
     }
@@ -95,7 +95,7 @@ fn a_file_that_cannot_be_changed_is_told_with_a_way_out() {
     let home = TestHome::new();
     home.write(SHARED_CONFIG, r#"{"mcpServers": {"x": {"command": "a"}}}"#);
     std::fs::hard_link(home.path(SHARED_CONFIG), home.path("project/other")).unwrap();
-    let ran = home.run(&["disable", "x"]);
+    let ran = home.run(["disable", "x"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stderr.contains("wharf add-json x '{\"enabled\": false}'"), "{}", ran.stderr);
 }
@@ -118,7 +118,7 @@ fn a_switch_is_removed_and_not_what_it_switches() {
 fn a_flag_behind_the_command_is_not_swallowed() {
     let home = TestHome::new();
     for words in [&["--scope", "global"][..], &["-e", "TOKEN=x"], &["--trust"]] {
-        let ran = home.run(&[&["add", "a", "npx", "pkg"], words].concat());
+        let ran = home.run([&["add", "a", "npx", "pkg"], words].concat());
         assert_eq!(ran.code, Some(2), "{ran:?}");
         assert!(ran.stderr.contains("would be passed to the server as an argument"), "{ran:?}");
     }

@@ -19,7 +19,7 @@ fn a_secret_is_kept_listed_and_forgotten() {
     assert_eq!(std::fs::metadata(home.path(KEPT)).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(home.run_ok(&["secret", "list"]).stdout, "github\n");
     assert_eq!(home.run_ok(&["secret", "list", "--json"]).json(), json!({"schema": 1, "items": [{"name": "github"}]}));
-    let ran = home.run(&["secret", "remove", "gihub"]);
+    let ran = home.run(["secret", "remove", "gihub"]);
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("no secret named `gihub`") && ran.stderr.contains("did you mean `github`"), "{ran:?}");
     home.run_ok(&["secret", "remove", "github"]);
@@ -30,7 +30,7 @@ fn a_secret_is_kept_listed_and_forgotten() {
 #[test]
 fn a_secret_is_typed_unseen() {
     let home = TestHome::new();
-    let mut terminal = Terminal::start_piped(&home.command(&["secret", "set", "github"]));
+    let mut terminal = Terminal::start_piped(&home.command(["secret", "set", "github"]));
     terminal.answer("Secret for github (not shown): ", "hush");
     let ended = terminal.end();
     assert_eq!(ended.code, Some(0), "{}", ended.shown);

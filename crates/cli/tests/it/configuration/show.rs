@@ -119,7 +119,7 @@ x
 
 #[test]
 fn an_unknown_server_is_told_with_what_may_be_meant() {
-    let ran = several().run(&["get", "twoo"]);
+    let ran = several().run(["get", "twoo"]);
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("error: no server named `twoo`.\n  hint: did you mean `two`"), "{}", ran.stderr);
 }

@@ -12,7 +12,7 @@ fn every_problem_is_told_under_its_file() {
          \"permissions\": [{\"tool\": \"mcp__\", \"action\": \"deny\"}]}",
     );
     home.write(PROJECT_CONFIG, "{\"mcpServers\": }");
-    let ran = home.run(&["validate"]);
+    let ran = home.run(["validate"]);
     assert_eq!(ran.code, Some(2));
     let lines: Vec<String> =
         ran.stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
@@ -35,7 +35,7 @@ fn warnings_fail_only_strictly() {
     let home = TestHome::new();
     home.write(USER_CONFIG, r#"{"mcpServers": {"x": {"command": "a", "comand": "b"}}}"#);
     assert_eq!(home.run_ok(&["validate"]).stderr.split('(').next(), Some("1 server: 1 warning "));
-    assert_eq!(home.run(&["validate", "--strict-config"]).code, Some(2));
+    assert_eq!(home.run(["validate", "--strict-config"]).code, Some(2));
     let document = home.run_ok(&["validate", "--json"]).json();
     assert_eq!(
         (&document["success"], &document["errors"], &document["warnings"]),
@@ -53,7 +53,7 @@ fn warnings_fail_only_strictly() {
 fn the_flag_is_the_command() {
     let home = TestHome::new();
     home.write(USER_CONFIG, "{");
-    let (flag, command) = (home.run(&["--validate-config"]), home.run(&["validate"]));
+    let (flag, command) = (home.run(["--validate-config"]), home.run(["validate"]));
     assert_eq!((flag.code, &flag.stdout, &flag.stderr), (Some(2), &command.stdout, &command.stderr));
     assert_eq!(TestHome::new().run_ok(&["--validate-config"]).stderr, "0 servers: no problems (no file found)\n");
 }
@@ -64,7 +64,7 @@ fn one_file_is_looked_at_alone() {
     home.write(USER_CONFIG, "{");
     home.write("project/team.yaml", "mcpServers: {x: {command: a}}\n");
     assert_eq!(home.run_ok(&["validate", "team.yaml"]).stderr, "1 server: no problems (team.yaml)\n");
-    let ran = home.run(&["validate", "none.json"]);
+    let ran = home.run(["validate", "none.json"]);
     assert!(ran.code == Some(2) && ran.stdout.contains("file not found"), "{ran:?}");
 }
 
