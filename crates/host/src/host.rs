@@ -23,6 +23,7 @@ use crate::catalog::Catalog;
 use crate::context::HostContext;
 use crate::error::HostError;
 use crate::events::EventReceiver;
+use crate::lister::ListingMode;
 use crate::resource_subscriptions::ResourceSubscriptions;
 use crate::server::{EffectiveSettings, Server, Told};
 use crate::server_set::{self, ServerSetChanges};
@@ -497,7 +498,8 @@ impl Host {
     }
 
     /// Waits until a server is ready and its tools are in the catalog. Starts an idle server. The timeout is the
-    /// server's startup timeout plus its call timeout.
+    /// server's startup timeout plus its call timeout. A host that lists nothing waits for the end of the connection
+    /// attempt instead.
     ///
     /// # Errors
     ///
@@ -513,6 +515,11 @@ impl Host {
     pub async fn wait_until_ready(&self, server: &str) -> Result<Connection, HostError> {
         let context = self.context();
         let server = context.server(server)?;
+        if context.options.attention == ListingMode::Nothing && !server.kept.load().settings.lazy {
+            // The attempt has a timeout of its own, and its error says more than a deadline.
+            server.wait_until_settled().await;
+            return self.connection(server.name.as_str());
+        }
         let patience = context.startup_deadline(&server);
         let learned = server.with_connection(patience, |passage| {
             let server = Arc::clone(&server);
