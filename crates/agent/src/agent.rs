@@ -23,17 +23,22 @@ pub(crate) use run_budget::{ModelUsage, RunBudget, SubAgentHandle};
 /// Capacity of a run's event channel. A full channel pauses the run.
 const EVENT_CAPACITY: usize = 64;
 
+/// Default share of the context for tool definitions.
+const TOOL_SHARE_PERCENT: u64 = 5;
+/// Minimum default of the tokens for tool definitions: small models choose well among a few tools and search badly.
+const MIN_TOOL_TOKENS: u64 = 4_000;
+
 /// Limits of one run of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AgentLimits {
     /// Size of the model's context window in tokens.
     pub context: u64,
-    /// Maximum share of the context for tool definitions, in percent. Above it tools are deferred and the model
-    /// searches for them.
-    pub tool_share: u32,
+    /// Maximum tokens of tool definitions. Above it tools are deferred and the model searches for them. `None` means 5 %
+    /// of the context, and at least 4,000 tokens or half of a smaller context.
+    pub tool_tokens: Option<u64>,
     /// Maximum requests to the model, including those of sub-agents.
     pub requests: u32,
-    /// Maximum concurrent tool calls. Further calls are queued.
+    /// Maximum concurrent calls of one provider's tools. Further calls are queued.
     pub calls_at_once: usize,
     /// Number of identical calls with identical results after which the call is refused.
     pub repeats: u32,
@@ -41,7 +46,15 @@ pub struct AgentLimits {
 
 impl Default for AgentLimits {
     fn default() -> Self {
-        Self { context: 200_000, tool_share: 5, requests: 100, calls_at_once: 16, repeats: 3 }
+        Self { context: 200_000, tool_tokens: None, requests: 100, calls_at_once: 16, repeats: 3 }
+    }
+}
+
+impl AgentLimits {
+    /// Returns the maximum tokens of tool definitions.
+    fn max_tool_tokens(&self) -> u64 {
+        let share = self.context / 100 * TOOL_SHARE_PERCENT;
+        self.tool_tokens.unwrap_or_else(|| share.max(MIN_TOOL_TOKENS.min(self.context / 2)))
     }
 }
 

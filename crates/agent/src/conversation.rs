@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn every_block_survives_its_line() {
+    fn every_block_kind_round_trips_through_a_line() {
         let image = || ("image/png".to_owned(), "aGk=".to_owned());
         let (media_type, data) = image();
         let (shot_type, shot) = image();
@@ -222,14 +222,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_the_first_schema_is_still_read() {
+    fn schema_1_line_is_readable() {
         let line = br#"{"schema":1,"turn":{"role":"user","blocks":[{"text":"hi"}]}}"#;
         let expected = ConversationTurn { role: TurnRole::User, blocks: vec![TurnBlock::Text("hi".into())] };
         assert_eq!(ConversationTurn::from_line(line).unwrap(), expected);
     }
 
     #[test]
-    fn what_is_no_turn_is_told_apart() {
+    fn invalid_lines_have_specific_errors() {
         for (line, expected) in [
             (r#"{"schema":3,"conversation":[]}"#, "line has schema 3, but this version supports only up to 2"),
             (r#"{"schema":2,"turn":{"role":"user"}}"#, "not a conversation turn"),

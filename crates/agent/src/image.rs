@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_picture_is_what_every_api_takes() {
+    fn only_supported_image_types_and_base64_are_accepted() {
         for (media_type, data, expected) in [
             ("image/png", "aGk=", Some(("image/png", "aGk="))),
             ("image/JPEG", "aGk", Some(("image/jpeg", "aGk="))),
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn its_letters_are_counted_and_not_its_bytes() {
+    fn image_limit_counts_base64_characters() {
         for (letters, is_one) in [(MAX_BASE64_CHARS, true), (MAX_BASE64_CHARS + 4, false)] {
             let data = Base64Text::encode(&vec![0; letters / 4 * 3]);
             assert_eq!(ResultBlock::image("image/png", &data).is_some(), is_one, "{letters}");

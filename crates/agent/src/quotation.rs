@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_line_is_without_its_mark() {
+    fn every_line_is_prefixed() {
         for (text, expected) in [
             ("", "> "),
             ("one", "> one"),

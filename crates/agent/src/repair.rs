@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_it_was_it_is_whole_afterwards() {
+    fn repaired_conversation_is_well_formed() {
         for (written, expected) in [
             ("", ""),
             ("u hi;a hello", "u hi;a hello"),

@@ -1,6 +1,6 @@
 //! The agent's state machine.
 //!
-//! A [`Machine`] consumes events and returns effects. It has no clock and does no I/O, so tests can try every order of
+//! A [`RunMachine`] consumes events and returns effects. It has no clock and does no I/O, so tests can try every order of
 //! events. The [agent](crate::agent) executes the effects. The conversation is well-formed at every end, so any model
 //! can continue it.
 
@@ -129,8 +129,10 @@ pub struct CallReport {
     pub content: Vec<ResultBlock>,
     /// Marks the content as an error.
     pub is_error: bool,
-    /// Duration of the call, including the time spent waiting for a person.
+    /// Duration of the call, without the time spent waiting for a person.
     pub duration: Duration,
+    /// A person refused the call at a permission prompt. It was not executed.
+    pub is_refused: bool,
 }
 
 /// Reason for the end of a run.
@@ -156,7 +158,7 @@ pub enum RunEnding {
 impl CallReport {
     /// Creates the report of a finished call. The driver, which has the clock, fills in the duration.
     pub(crate) fn new(content: Vec<ResultBlock>, is_error: bool) -> Self {
-        Self { content, is_error, duration: Duration::ZERO }
+        Self { content, is_error, duration: Duration::ZERO, is_refused: false }
     }
 
     /// Creates an error report with a text.

@@ -1,7 +1,8 @@
 //! Saved conversations: one file each, with one JSON line per turn.
 //!
-//! The first line identifies the conversation. A `servers` line lists the servers in use from then on. A line that was
-//! not written completely, because of a crash, is ignored and overwritten. All functions block.
+//! The first line identifies the conversation. A `servers` line lists the servers in use from then on. A `result` line
+//! holds the result of a call while other calls of the same response are pending; the turn with all results follows. A
+//! line that was not written completely, because of a crash, is ignored and overwritten. All functions block.
 
 mod directory;
 mod file_reader;
@@ -13,9 +14,10 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use serde::Serialize;
+use serde_json::value::RawValue;
 use wharf_spec::{EscapedText, Timestamp};
 
-use crate::conversation::{Conversation, ConversationTurn, SCHEMA};
+use crate::conversation::{Conversation, ConversationTurn, SCHEMA, TurnBlock, TurnRole};
 use file_reader::{FileContents, MAX_FILE_BYTES};
 
 /// A conversation that is saved while it proceeds. An exclusive lock prevents other processes from appending to its
@@ -97,6 +99,7 @@ pub enum SavedConversationError {
 enum SavedRecord<'a> {
     Conversation { id: String, began: String },
     Servers(&'a [String]),
+    Result(&'a RawValue),
 }
 
 #[derive(Serialize)]
@@ -156,6 +159,15 @@ impl SavedConversation {
         self.ensure_file()?;
         self.write_servers()?;
         self.write_line(line)
+    }
+
+    /// Records the result of a call before its turn is complete, so that a crash does not lose it. Blocks on disk I/O.
+    pub fn append_result(&mut self, result: TurnBlock) -> Result<(), SavedConversationError> {
+        let turn = ConversationTurn { role: TurnRole::User, blocks: vec![result] };
+        let line = turn.to_line().and_then(RawValue::from_string);
+        let line = line.map_err(|error| file_error(&self.path)(error.into()))?;
+        self.ensure_file()?;
+        self.write(&SavedRecord::Result(&line))
     }
 
     /// Records the current servers if they differ from the last record. Blocks on disk I/O.

@@ -24,7 +24,7 @@ use words::stemmed_words;
 /// Maximum bytes of a query.
 const MAX_QUERY_BYTES: usize = 400;
 /// Maximum indexed bytes of a name or title.
-const LONGEST_NAME: usize = 256;
+const MAX_NAME_BYTES: usize = 256;
 /// Maximum indexed bytes of a description, or of all argument descriptions together.
 const MAX_TEXT_BYTES: usize = 4 * 1024;
 /// Hits with less than this share of the best score are irrelevant.
@@ -71,10 +71,10 @@ impl ToolIndex {
     /// Builds an index. Takes about 40 ms for a thousand tools, so it should not run on an async worker thread.
     pub fn build<'a>(tools: impl IntoIterator<Item = SearchableTool<'a>>) -> Self {
         let tools: Vec<SearchableTool<'a>> = tools.into_iter().collect();
-        let of_names = IndexedField::new(2.5, tools.iter().map(|tool| stemmed_words(tool.name, LONGEST_NAME)));
+        let of_names = IndexedField::new(2.5, tools.iter().map(|tool| stemmed_words(tool.name, MAX_NAME_BYTES)));
         let of_titles = IndexedField::new(
             1.5,
-            tools.iter().map(|tool| stemmed_words(tool.title.unwrap_or_default(), LONGEST_NAME)),
+            tools.iter().map(|tool| stemmed_words(tool.title.unwrap_or_default(), MAX_NAME_BYTES)),
         );
         let fields = [
             // Titles use the length of names: a single title would otherwise define the usual title length by itself.
@@ -82,7 +82,7 @@ impl ToolIndex {
             of_names,
             IndexedField::new(1.0, tools.iter().map(|tool| stemmed_words(tool.text, MAX_TEXT_BYTES))),
             IndexedField::new(0.25, tools.iter().map(argument_words)),
-            IndexedField::new(0.7, tools.iter().map(|tool| stemmed_words(tool.provider, LONGEST_NAME))),
+            IndexedField::new(0.7, tools.iter().map(|tool| stemmed_words(tool.provider, MAX_NAME_BYTES))),
         ];
         let mut scorer = Scorer::new();
         (0..tools.len()).for_each(|at| scorer.upsert(&at, combine_fields(&fields, at)));

@@ -45,7 +45,7 @@ struct SubAgentRun {
     task: SubAgentTask,
     progress: Option<ProgressSink>,
     /// Shared state of the parent run.
-    team: Option<Arc<RunBudget>>,
+    run_budget: Option<Arc<RunBudget>>,
     calls: f64,
     last: Option<ConversationTurn>,
     ending: RunEnding,
@@ -55,7 +55,7 @@ struct SubAgentRun {
 enum SubAgentEvent {
     /// The parent run is over.
     Dismissed,
-    Told(Option<RunEvent>),
+    Run(Option<RunEvent>),
 }
 
 #[derive(Deserialize)]
@@ -81,12 +81,12 @@ impl SubAgent {
         Self { effort, ..self }
     }
 
-    fn start(&self, task: &SubAgentTask, team: Option<&RunBudget>) -> Result<AgentRun, ToolError> {
+    fn start(&self, task: &SubAgentTask, run_budget: Option<&RunBudget>) -> Result<AgentRun, ToolError> {
         let gone = || ToolError::new(ToolErrorKind::Unavailable, "not started: the program is shutting down");
         let registry = self.registry.upgrade().ok_or_else(gone)?;
         let names = registry.snapshot().iter().map(|tool| tool.description().name.clone()).collect::<Vec<_>>();
         let others = names.into_iter().filter(|name| **name != *TOOL_NAME).collect();
-        let service = SubAgentConfig { tools: Arc::new(others), left: team.map(RunBudget::requests_left) };
+        let service = SubAgentConfig { tools: Arc::new(others), left: run_budget.map(RunBudget::requests_left) };
         let caller = ToolCaller { name: "sub-agent".into(), consent: CallerConsent::Ask };
         let agent = Agent::new(self.model.clone(), registry, self.limits).with_effort(self.effort);
         let agent = agent.into_sub_agent(caller, service);
@@ -95,16 +95,16 @@ impl SubAgent {
     }
 
     async fn run_task(&self, task: SubAgentTask, progress: Option<ProgressSink>) -> Result<ToolOutcome, ToolError> {
-        let team = RunBudget::current();
+        let run_budget = RunBudget::current();
         // Registered until the end, so that the parent run waits for this sub-agent.
-        let mut member = team.as_deref().map(RunBudget::register_sub_agent);
-        let mut run = self.start(&task, team.as_deref())?;
-        let mut work = SubAgentRun { task, progress, team, calls: 0.0, last: None, ending: RunEnding::Cancelled };
+        let mut member = run_budget.as_deref().map(RunBudget::register_sub_agent);
+        let mut run = self.start(&task, run_budget.as_deref())?;
+        let mut work = SubAgentRun { task, progress, run_budget, calls: 0.0, last: None, ending: RunEnding::Cancelled };
         loop {
             match next_event(&mut run, member.as_mut()).await {
                 SubAgentEvent::Dismissed => run.cancel(),
-                SubAgentEvent::Told(Some(event)) => work.on_event(event),
-                SubAgentEvent::Told(None) => return Ok(work.outcome()),
+                SubAgentEvent::Run(Some(event)) => work.on_event(event),
+                SubAgentEvent::Run(None) => return Ok(work.outcome()),
             }
         }
     }
@@ -112,8 +112,8 @@ impl SubAgent {
 
 impl SubAgentRun {
     fn on_event(&mut self, event: RunEvent) {
-        if let (Some(team), Some(spent)) = (&self.team, event_usage(&event)) {
-            team.add_usage(spent);
+        if let (Some(run_budget), Some(spent)) = (&self.run_budget, event_usage(&event)) {
+            run_budget.add_usage(spent);
         }
         match event {
             RunEvent::CallBegun { tool, .. } => self.report_progress(&tool),
@@ -164,7 +164,7 @@ async fn next_event(run: &mut AgentRun, member: Option<&mut SubAgentHandle>) -> 
     tokio::select! {
         biased;
         () = wait_for_shutdown(member) => SubAgentEvent::Dismissed,
-        event = run.next_event() => SubAgentEvent::Told(event),
+        event = run.next_event() => SubAgentEvent::Run(event),
     }
 }
 
@@ -215,7 +215,7 @@ mod tests {
     use crate::provider::ModelError;
 
     #[test]
-    fn the_outcome_is_the_last_words_or_why_there_are_none() {
+    fn outcome_is_the_last_message_or_the_failure_reason() {
         for (ending, words, expected, is_error) in [
             (RunEnding::Done, "found it", "found it", false),
             (RunEnding::Done, " ", "the sub-agent did not finish: it ended without a message", true),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use wharf_json::RawJson;
 use wharf_spec::EscapedText;
-use wharf_tools::{RegistryCallError, RegistrySnapshot, ToolDescription, ToolOutcome, closest_name};
+use wharf_tools::{AbsenceExplainer, RegistryCallError, RegistrySnapshot, ToolDescription, ToolOutcome, closest_name};
 
 use crate::provider::{ApiFormat, EncodedTools, ModelToolDefinition, UnencodableTool, encode_tools};
 use search_tool::SearchTool;
@@ -28,6 +28,8 @@ pub(crate) struct ToolOffer {
     tools: BTreeMap<Arc<str>, Arc<ToolDescription>>,
     /// Access to the tools that are not offered directly.
     finding: Option<DeferredTools>,
+    /// Explains names that no tool has.
+    absence: Option<AbsenceExplainer>,
 }
 
 /// The search tool and the call tool, which give access to the deferred tools.
@@ -60,7 +62,7 @@ impl ToolOffer {
         most_tokens: u64,
         wanted: impl Fn(&str) -> bool,
     ) -> Self {
-        let all = snapshot.iter().map(|tool| tool.description().clone());
+        let all = snapshot.iter().filter(|tool| tool.is_offered()).map(|tool| tool.description().clone());
         let tools: BTreeMap<_, _> =
             all.filter(|tool| wanted(&tool.name)).map(|tool| (tool.name.clone(), tool)).collect();
         let mut definitions =
@@ -75,7 +77,7 @@ impl ToolOffer {
         for UnencodableTool { name, reason } in &definitions.withheld {
             tracing::warn!(tool = %EscapedText::single_line(name, 100), %reason, "tool not offered to the model");
         }
-        Self { definitions: Arc::new(definitions), tools, finding }
+        Self { definitions: Arc::new(definitions), tools, finding, absence: snapshot.absence_explainer() }
     }
 
     /// Returns the approximate number of tokens of the definitions in each request.
@@ -103,8 +105,10 @@ impl ToolOffer {
         if self.tools.contains_key(name) {
             return ResolvedCall::Call { tool: name.to_owned(), arguments };
         }
-        let close = closest_name(name, self.tools.keys().map(|name| &**name)).map(Arc::from);
-        ResolvedCall::Answer(RegistryCallError::unknown_tool(name, close).to_outcome())
+        let close = || closest_name(name, self.tools.keys().map(|name| &**name)).map(Arc::from);
+        let absence = self.absence.as_ref().and_then(|explain| explain(name)).map(RegistryCallError::Failed);
+        let error = absence.unwrap_or_else(|| RegistryCallError::unknown_tool(name, close()));
+        ResolvedCall::Answer(error.to_outcome())
     }
 }
 

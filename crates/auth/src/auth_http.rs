@@ -29,7 +29,7 @@ pub(crate) use url_check::{check_url, display_url, is_localhost};
 /// Timeout of a request, from the connection to the last byte.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Maximum size of a body in bytes.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BODY_BYTES: usize = 1 << 20;
 /// Limits of JSON documents. The largest known documents have a few hundred values.
 const JSON_LIMITS: JsonLimits = JsonLimits { depth: 32, nodes: 20_000 };
 /// The latest protocol revision with a handshake. 2025-03-26 (authorization, 2.3.2) requires a version header on
@@ -176,7 +176,7 @@ impl HttpPools {
         headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("wharf/", env!("CARGO_PKG_VERSION"))));
         let net = self.pool_for(&url, order.named).await?;
         let mut response = net.send(HttpRequest { method, url, headers, body, redirects }).await?;
-        let body = response.body.collect(MOST_BYTES).await.map_err(|error| FetchProblem {
+        let body = response.body.collect(MAX_BODY_BYTES).await.map_err(|error| FetchProblem {
             may_pass: matches!(error, wharf_net::BodyError::Broken(_)),
             reason: error.to_string(),
         })?;
@@ -220,8 +220,8 @@ impl HttpPools {
         if !is_local_name(host) {
             return Ok(None);
         }
-        match tokio::net::lookup_host((host, 0)).await {
-            Ok(addresses) => Ok(zone_of_name(addresses.map(|address| address.ip()))),
+        match wharf_net::lookup_host(host).await {
+            Ok(addresses) => Ok(zone_of_name(addresses.into_iter().map(|address| address.ip()))),
             // A name that only the proxy can resolve.
             Err(_) if self.options.proxy.is_some() => Ok(None),
             Err(error) => Err(FetchProblem::transient(format!("the server's host name cannot be resolved: {error}"))),

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn every_spelling_is_read() {
+    fn all_challenge_spellings_are_parsed() {
         check(&[], &[]);
         check(&[""], &[]);
         check(&["Bearer"], &["Bearer - - -"]);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_passed_over() {
+    fn malformed_challenge_parts_are_skipped() {
         check(&["scope=x"], &[]);
         check(&["Bearer", "scope=x"], &["Bearer - - -"]);
         check(&["Unknown scope=x, error=y"], &[]);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn t49_what_is_too_long_or_too_much_is_left_out() {
+    fn t49_oversized_values_and_excess_challenges_are_dropped() {
         let long = "s".repeat(MAX_VALUE_BYTES);
         check(&[&format!("Bearer scope={long}, error=x")], &[&format!("Bearer - {long} x")]);
         check(&[&format!("Bearer scope={long}s, error=x")], &["Bearer - - x"]);
@@ -232,7 +232,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn garbage_never_panics(
+        fn arbitrary_input_yields_only_bounded_values(
             bytes in "[ -~\t\u{80}-\u{ff}]{0,200}",
             more in r#"(Bearer|DPoP|[a-z]+|[ ,="\\]){0,40}"#,
         ) {
@@ -244,7 +244,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_quoted_comes_back(scope in "[ -~]{1,80}") {
+        fn quoted_strings_round_trip(scope in "[ -~]{1,80}") {
             let quoted = scope.replace('\\', r"\\").replace('"', "\\\"");
             let found = read(&[format!("Basic x=y, Bearer a=b, scope=\"{quoted}\", error=c").as_bytes()]);
             prop_assert_eq!(found.len(), 1);

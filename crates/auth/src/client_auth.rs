@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_and_headers_are_as_the_proof_wants_them() {
+    fn fields_and_headers_follow_the_auth_method() {
         for (proof, fields, basic) in [
             (TokenEndpointAuth::None, "client_id=i d:+", None),
             (TokenEndpointAuth::ClientSecretPost, "client_id=i d:+ client_secret=s:%ü +", None),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_without_its_means_is_an_error() {
+    fn auth_method_without_credential_is_an_error() {
         for proof in [
             TokenEndpointAuth::ClientSecretBasic,
             TokenEndpointAuth::ClientSecretPost,
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_is_for_the_issuer_and_new_each_time() {
+    fn assertion_names_the_issuer_and_is_unique() {
         let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap();
         let der = STANDARD.encode(pair.to_pkcs8v1().unwrap().as_ref());
         let key = Secret::new(format!("-----BEGIN PRIVATE KEY-----\n{der}\n-----END PRIVATE KEY-----\n"));

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_has_the_shape_of_rfc_9449() {
+    fn proof_has_the_claims_of_rfc_9449() {
         let key = DpopKey::generate().unwrap();
         let proof = key.proof(&about("http://localhost:1/token?a=b", None, None)).unwrap();
         assert!(proof.is_sensitive());
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_for_a_server_names_the_token_and_repeats_the_nonce() {
+    fn proof_contains_token_hash_and_nonce() {
         let key = DpopKey::generate().unwrap();
         // Token and digest are from RFC 9449, 7.1.
         let token = Secret::new("Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU");
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_proofs_are_the_same_and_a_kept_key_makes_more_of_them() {
+    fn proofs_are_unique_and_stored_key_is_reusable() {
         let key = DpopKey::generate().unwrap();
         let loaded = DpopKey::load(key.stored_form()).unwrap();
         let (one, first) = verified(&key.proof(&about("https://s/", None, None)).unwrap());
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_cut_and_not_rewritten() {
+    fn query_and_fragment_are_removed_verbatim() {
         for (url, expected) in [
             ("http://localhost:80", "http://localhost:80"),
             ("https://S/a/../b?c#d", "https://S/a/../b"),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn nonces_are_kept_by_origin_and_within_bounds() {
+    fn nonces_are_stored_per_origin_within_the_limit() {
         let nonces = DpopNonces::default();
         let says = |nonce: &str| HeaderMap::from_iter([(DPOP_NONCE_HEADER, HeaderValue::try_from(nonce).unwrap())]);
         assert!(nonces.store_from_headers("https://a/token", &says("one")));

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn every_algorithm_signs_what_others_can_verify() {
+    fn signatures_of_every_algorithm_verify() {
         ecdsa("ES256", &signature::ECDSA_P256_SHA256_FIXED_SIGNING, &signature::ECDSA_P256_SHA256_FIXED);
         ecdsa("ES384", &signature::ECDSA_P384_SHA384_FIXED_SIGNING, &signature::ECDSA_P384_SHA384_FIXED);
         let pair = Ed25519KeyPair::generate().unwrap();
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn t50_a_key_that_cannot_be_used_is_not_shown() {
+    fn t50_unusable_key_is_not_shown_in_the_error() {
         let pair = EcdsaKeyPair::generate(&signature::ECDSA_P256_SHA256_FIXED_SIGNING).unwrap();
         let good = pem(pair.to_pkcs8v1().unwrap().as_ref());
         for (key, algorithm) in [
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_drawn_twice() {
+    fn random_tokens_are_unique() {
         let drawn: std::collections::HashSet<_> = (0..1000).map(|_| random_token().unwrap()).collect();
         assert!(drawn.len() == 1000 && drawn.iter().all(|one| one.len() == 43));
     }

@@ -29,7 +29,7 @@ const KNOWN_ERROR_CODES: [&str; 9] = [
 /// Advice to the user after a failed registration.
 const MANUAL_HINT: &str = "register a client manually and set `oauth.client_id`";
 /// Maximum length of a client ID or secret in bytes.
-const MOST_BYTES: usize = 16 << 10;
+const MAX_REGISTRATION_BYTES: usize = 16 << 10;
 
 /// Requirements on the client.
 pub(crate) struct ClientRequirements<'a> {
@@ -145,7 +145,8 @@ fn parse_registration(
         let told = format!("{address}: responded with {status}; if this persists, {MANUAL_HINT}");
         return Err(LoginError::Unreachable(told));
     }
-    let text = |name: &str| said?.get(name)?.as_str().filter(|text| !text.is_empty() && text.len() <= MOST_BYTES);
+    let text =
+        |name: &str| said?.get(name)?.as_str().filter(|text| !text.is_empty() && text.len() <= MAX_REGISTRATION_BYTES);
     if !matches!(answer.status, StatusCode::CREATED | StatusCode::OK) {
         let code = text("error").filter(|code| KNOWN_ERROR_CODES.contains(code)).map(|code| format!(" (`{code}`)"));
         let code = code.unwrap_or_default();

@@ -39,17 +39,24 @@ pub(crate) async fn revoke(attempt: &AuthServerContext<'_>, kept: &StoredLogin) 
     let refresh = tokens.refresh.as_ref().map(|token| ("refresh_token", token));
     let mut trouble = None;
     for (kind, token) in refresh.into_iter().chain([("access_token", &tokens.access)]) {
-        let given_back = revoke_token(attempt, kept, endpoint, (kind, token)).await;
+        let given_back = revoke_token(attempt, kept, endpoint, IssuedToken { kind, token }).await;
         trouble = trouble.or(given_back.err());
     }
     trouble.map_or(RevocationOutcome::All, |error| RevocationOutcome::Unsure(error.to_string()))
+}
+
+/// A token to revoke.
+struct IssuedToken<'a> {
+    /// Value of `token_type_hint` (RFC 7009, section 2.1).
+    kind: &'a str,
+    token: &'a Secret,
 }
 
 async fn revoke_token(
     attempt: &AuthServerContext<'_>,
     kept: &StoredLogin,
     endpoint: &str,
-    (kind, token): (&str, &Secret),
+    IssuedToken { kind, token }: IssuedToken<'_>,
 ) -> Result<(), LoginError> {
     let request = TokenRequest {
         endpoint,

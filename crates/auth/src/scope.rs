@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_who_says_something_decides() {
+    fn configured_scope_precedes_challenge_and_metadata() {
         for (owner, challenge, supported, expected) in [
             (None, None, "", None),
             (None, None, "a|b|a", Some("a b")),
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn t48_more_is_added_to_what_was_asked_before() {
+    fn t48_step_up_scopes_are_added_to_earlier_ones() {
         for (before, wanted, expected) in [
             (None, None, None),
             (Some("a b"), None, Some("a b")),
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn offline_access_is_asked_for_where_it_is_known() {
+    fn offline_access_is_added_where_supported() {
         for (asked, known, expected) in [
             (Some("a"), "offline_access|a", Some("a offline_access")),
             (Some("offline_access a"), "offline_access", Some("offline_access a")),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn t49_a_hundred_thousand_scopes_are_two_hundred() {
+    fn t49_scopes_are_limited_to_200() {
         let many: Vec<String> = (0..100_000).map(|number| format!("s{number}")).collect();
         assert_eq!(initial_scope(None, None, &many).unwrap().split(' ').count(), MAX_SCOPES);
         assert_eq!(union(Some("a"), Some(&many.join(" "))).unwrap().split(' ').count(), MAX_SCOPES);

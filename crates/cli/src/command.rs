@@ -2,6 +2,7 @@
 
 pub mod approve;
 pub mod auth;
+mod cached_catalog;
 mod call;
 mod cancel;
 mod clients;
@@ -22,10 +23,12 @@ mod man;
 pub mod prompt;
 mod prompts;
 mod read;
+mod release;
 mod reload;
 mod resources;
 mod run;
 mod shared_options;
+mod spellings;
 pub mod stats;
 pub mod status;
 mod subscribe;
@@ -138,6 +141,8 @@ enum TopLevelCommand {
     Logout(logout::LogoutArgs),
     /// Review and approve the project's servers
     Approve(approve::ApproveArgs),
+    /// Review a withheld tool and release it
+    Release(release::ReleaseArgs),
     /// Revoke an approval
     Revoke(approve::RevokeArgs),
     /// Watch a server and print its changes
@@ -176,14 +181,15 @@ impl Cli {
     /// ask for help.
     pub fn parse(arguments: Vec<OsString>) -> Self {
         let command = Self::definition();
-        let arguments = call::separate_options(&command, strip_mcp_prefix(arguments));
+        let arguments = call::separate_options(&command, spellings::normalize(arguments));
         let read = match command.try_get_matches_from(&arguments) {
             Err(error) if error.kind() == ErrorKind::DisplayHelp => {
                 help::with_groups(&Self::definition()).try_get_matches_from(&arguments)
             }
             read => read,
         };
-        read.and_then(|matches| Self::from_matches(&matches)).unwrap_or_else(|error| error.exit())
+        let read = read.and_then(|matches| Self::from_matches(&matches));
+        read.unwrap_or_else(|error| spellings::suggest_synonyms(error).exit())
     }
 
     /// Returns the definition of the command line. Every command has those options of `wharf` that take effect there.
@@ -248,28 +254,30 @@ impl Cli {
             TopLevelCommand::List(args) => {
                 session::run(edge, &args.common(), async |on| configuration::list::run(&args, on).await)
             }
-            TopLevelCommand::Get(args) => session::run(edge, &args.common(), async |on| get::run(&args, on).await),
+            TopLevelCommand::Get(args) => {
+                session::run(edge, &args.output.common(), async |on| get::run(&args, on).await)
+            }
             TopLevelCommand::Add(args) => session::run(edge, &args.common(), async |on| add::run(args, on).await),
             TopLevelCommand::AddJson(args) => {
                 session::run(edge, &args.common(), async |on| add_json::run(&args, on).await)
             }
             TopLevelCommand::Remove(args) => {
-                session::run(edge, &args.common(), async |on| remove::run(&args, on).await)
+                session::run(edge, &args.output.common(), async |on| remove::run(&args, on).await)
             }
             TopLevelCommand::Enable(args) => {
-                session::run(edge, &args.common(), async |on| enable_disable::enable(&args, on).await)
+                session::run(edge, &args.output.common(), async |on| enable_disable::enable(&args, on).await)
             }
             TopLevelCommand::Disable(args) => {
-                session::run(edge, &args.common(), async |on| enable_disable::disable(&args, on).await)
+                session::run(edge, &args.output.common(), async |on| enable_disable::disable(&args, on).await)
             }
             TopLevelCommand::Validate(args) => {
-                session::run(edge, &args.common(), async |on| validate::run(&args, on).await)
+                session::run(edge, &args.output.common(), async |on| validate::run(&args, on).await)
             }
             TopLevelCommand::Import(args) => {
                 session::run(edge, &args.common(), async |on| import::run(&args, on).await)
             }
             TopLevelCommand::Export(args) => {
-                session::run(edge, &args.common(), async |on| export::run(&args, on).await)
+                session::run(edge, &args.output.common(), async |on| export::run(&args, on).await)
             }
             TopLevelCommand::Schema(_) => session::run(edge, &CommonArgs::default(), async |on| schema::run(on).await),
             TopLevelCommand::Secret(args) => {
@@ -280,18 +288,27 @@ impl Cli {
                 session::run(edge, &args.common(), async |on| logout::run(&args, on).await)
             }
             TopLevelCommand::Approve(args) => {
-                session::run(edge, &args.common(), async |on| approve::run(&args, on).await)
+                session::run(edge, &args.output.common(), async |on| approve::run(&args, on).await)
+            }
+            TopLevelCommand::Release(args) => {
+                session::run(edge, &args.common, async |on| release::run(&args, on).await)
             }
             TopLevelCommand::Revoke(args) => {
-                session::run(edge, &args.common(), async |on| approve::revoke(&args, on).await)
+                session::run(edge, &args.output.common(), async |on| approve::revoke(&args, on).await)
             }
-            TopLevelCommand::Reload(args) => session::run(edge, &args.common(), async |on| reload::run(on).await),
-            TopLevelCommand::Cancel(args) => session::run(edge, &args.common(), async |on| cancel::run(on).await),
+            TopLevelCommand::Reload(args) => {
+                session::run(edge, &args.output.common(), async |on| reload::run(on).await)
+            }
+            TopLevelCommand::Cancel(args) => {
+                session::run(edge, &args.output.common(), async |on| cancel::run(on).await)
+            }
             TopLevelCommand::Logs(args) => session::run(edge, &args.common(), async |on| logs::run(&args, on).await),
             TopLevelCommand::Status(args) => session::run(edge, &args.common, async |on| status::run(&args, on).await),
             TopLevelCommand::Test(args) => session::run(edge, &args.common, async |on| test::run(&args, on).await),
             TopLevelCommand::Why(args) => session::run(edge, &args.common, async |on| why::run(&args, on).await),
-            TopLevelCommand::Stats(args) => session::run(edge, &args.common(), async |on| stats::run(&args, on).await),
+            TopLevelCommand::Stats(args) => {
+                session::run(edge, &args.output.common(), async |on| stats::run(&args, on).await)
+            }
             #[cfg(feature = "demo")]
             TopLevelCommand::DemoServer(args) => demo_server::run(args),
             TopLevelCommand::Completions(args) => completions::run(&args),
@@ -302,30 +319,17 @@ impl Cli {
     }
 }
 
-/// Removes a leading `mcp`, so that `wharf mcp list` works as it does in other programs.
-fn strip_mcp_prefix(mut arguments: Vec<OsString>) -> Vec<OsString> {
-    let with_value = ["--color", "--config", "--mcp-config"];
-    let mut at = 1;
-    while let Some(word) = arguments.get(at).and_then(|word| word.to_str()).filter(|word| word.starts_with('-')) {
-        at += if with_value.contains(&word) { 2 } else { 1 };
-    }
-    if arguments.get(at).is_some_and(|word| word == "mcp") {
-        arguments.remove(at);
-    }
-    arguments
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_arguments_are_consistent() {
+    fn command_line_definition_is_consistent() {
         Cli::definition().debug_assert();
     }
 
     #[test]
-    fn every_command_shows_how_it_is_used() {
+    fn every_command_has_examples() {
         for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(help.contains("wharf "), "{} has no examples", command.get_name());

@@ -21,7 +21,6 @@ use std::process::ExitCode;
 use wharf_spec::Environment;
 
 fn main() -> ExitCode {
-    wharf_client::guard::run_guard_if_requested();
     if let Err(error) = wharf_client::guard::protect_memory() {
         eprintln!("warning: servers can read this program's environment and memory: {error}");
     }

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_hidden_wherever_they_stand() {
+    fn secrets_are_masked_in_every_field() {
         check(
             json!({"command": "npx", "args": ["-y", "p", "--api-key", "hush", "--token=hush", "--port", "80"]}),
             json!({"command": "npx", "args": ["-y", "p", "--api-key", "***", "--token=***", "--port", "80"]}),
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn the_secrets_of_a_login_are_hidden_and_its_files_are_not() {
+    fn oauth_secrets_are_masked_and_file_paths_are_not() {
         let secrets = ["client_secret", "private_key", "idp_client_secret", "id_token", "assertion"];
         let open = ["private_key_file", "id_token_file", "assertion_file", "client_id", "scope", "account", "grant"];
         for (name, expected) in secrets.map(|name| (name, "***")).into_iter().chain(open.map(|name| (name, "hush"))) {
@@ -280,14 +280,14 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_is_hidden_whole() {
+    fn unknown_fields_are_masked_entirely() {
         check(json!({"heders": {"A": ["hush", 7]}}), json!({"heders": {"A": ["***", 7]}}));
         check(json!({"args": "--token hush", "env": ["hush"]}), json!({"args": "***", "env": ["***"]}));
         check(json!({"request_timeout_ms": 5000, "trust": true}), json!({"timeout": 5000, "trust": true}));
     }
 
     #[test]
-    fn references_stay_as_they_were_written() {
+    fn references_are_not_masked() {
         for text in ["${TOKEN}", "Bearer ${secret:token}", "${A:-}", "$${"] {
             check(json!({"env": {"A": text}}), json!({"env": {"A": text}}));
         }
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_in_clear_are_told() {
+    fn literal_secrets_are_reported() {
         let entry = json!({
             "args": ["--api-key", "hush"], "env": {"TOKEN": "hush", "MODE": "fast", "KEY": "${KEY}"},
             "headers": {"Authorization": "Bearer hush"}, "oauth": {"client_secret": "hush", "client_id": "me"},

@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_tells_where_and_no_value() {
+    fn panic_report_has_location_but_no_values() {
         let value = said(|| panic!("the token is {}", std::hint::black_box("hushhush")));
         assert!(value.contains("cli/src/panic.rs:") && value.contains("report") && !value.contains("hush"), "{value}");
         let refused = said(|| {

@@ -16,6 +16,8 @@ pub struct SelectedTool<'a> {
     /// Word for the server. `None` if an option gives the server.
     pub server: Option<&'a str>,
     pub tool: &'a str,
+    /// True if the tool was given alone: its server is to be found.
+    pub is_alone: bool,
     /// Inside of `tool(…)`.
     pub expression: Option<&'a str>,
     pub rest: &'a [String],
@@ -35,26 +37,39 @@ pub fn select_tool<'a>(
     let Some((first, rest)) = words.split_first() else { return Err(no_tool_given(None)) };
     if server_is_given {
         let (tool, expression) = split_call(first);
-        return Ok(SelectedTool { server: None, tool, expression, rest });
+        return Ok(SelectedTool { server: None, tool, is_alone: false, expression, rest });
     }
     if is_address(first) || is_file_entry(first) || names.contains(&first.as_str()) {
         let Some((tool, rest)) = rest.split_first() else { return Err(no_tool_given(Some(first))) };
         let (tool, expression) = split_call(tool);
-        return Ok(SelectedTool { server: Some(first), tool, expression, rest });
+        return Ok(SelectedTool { server: Some(first), tool, is_alone: false, expression, rest });
     }
     let (joined, expression) = split_call(first);
     match readings(joined, names).as_slice() {
         [] => match rest.split_first() {
+            _ if !names.is_empty() && is_bare_tool(joined) && rest.first().is_none_or(|word| is_argument(word)) => {
+                Ok(SelectedTool { server: None, tool: joined, is_alone: true, expression, rest })
+            }
             // An unknown server: the lookup reports it.
             Some((tool, rest)) => {
                 let (tool, expression) = split_call(tool);
-                Ok(SelectedTool { server: Some(first), tool, expression, rest })
+                Ok(SelectedTool { server: Some(first), tool, is_alone: false, expression, rest })
             }
-            None => Ok(SelectedTool { server: Some(first), tool: "", expression, rest }),
+            None => Ok(SelectedTool { server: Some(first), tool: "", is_alone: false, expression, rest }),
         },
-        [(server, tool)] => Ok(SelectedTool { server: Some(server), tool, expression, rest }),
+        [(server, tool)] => Ok(SelectedTool { server: Some(server), tool, is_alone: false, expression, rest }),
         several => Err(ambiguous(joined, several)),
     }
+}
+
+/// Reports whether a word can be a tool without its server: it has no separator.
+fn is_bare_tool(word: &str) -> bool {
+    !SEPARATORS.iter().any(|separator| word.contains(separator)) && !word.contains('@')
+}
+
+/// Reports whether a word is an argument of a tool and not its name.
+fn is_argument(word: &str) -> bool {
+    word.starts_with('-') || word.contains('=') || word.contains(':')
 }
 
 /// Splits `tool(…)` into the tool and the inside of the brackets.
@@ -126,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn every_spelling_is_read() {
+    fn every_selector_spelling_is_parsed() {
         for line in [
             "git log k=v",
             "git.log k=v",
@@ -150,8 +165,21 @@ mod tests {
         check("nobody log k=v", "nobody", "log");
     }
 
+    /// U10.
     #[test]
-    fn what_could_be_two_things_is_neither() {
+    fn tool_may_stand_alone() {
+        for (line, tool) in [("log", "log"), ("log k=v", "log"), ("log --max 3", "log"), ("log(a:1)", "log")] {
+            let words = words(line);
+            let selected = select_tool(&words, &NAMES, false).unwrap();
+            assert_eq!((selected.server, selected.tool, selected.is_alone), (None, tool, true), "{line}");
+        }
+        let (bare, joined) = (words("log k=v"), words("nobody.log k=v"));
+        assert!(!select_tool(&bare, &[], false).unwrap().is_alone);
+        assert!(!select_tool(&joined, &NAMES, false).unwrap().is_alone);
+    }
+
+    #[test]
+    fn ambiguous_or_incomplete_selector_is_an_error() {
         let failure = select_tool(&words("mcp__x__y k=v"), &["mcp", "x"], false).unwrap_err();
         assert_eq!(failure.error.message, "`mcp__x__y` could be `x__y` of `mcp` or `y` of `x`");
         for line in ["git", "https://host/mcp"] {
@@ -162,14 +190,14 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_read_from_its_brackets() {
+    fn call_expression_in_parentheses_is_parsed() {
         for (line, given, server, tool) in [
             ("git.log(a:1)", false, Some("git"), "log"),
             ("git log(a:1)", false, Some("git"), "log"),
             ("log(a:1)", true, None, "log"),
         ] {
             let words = words(line);
-            let expected = SelectedTool { server, tool, expression: Some("a:1"), rest: &[] };
+            let expected = SelectedTool { server, tool, is_alone: false, expression: Some("a:1"), rest: &[] };
             assert_eq!(select_tool(&words, &NAMES, given).unwrap(), expected);
         }
         assert_eq!(select_tool(&words("log k=(v)"), &NAMES, true).unwrap().expression, None);

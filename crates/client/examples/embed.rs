@@ -15,8 +15,6 @@ use wharf_client::{ConnectError, ConnectOptions, Connection, GuardProgram, conne
 use wharf_spec::{EnvValue, Environment, StdioSpec};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // First of all, before threads and runtimes: a guard is this very program, executed again.
-    wharf_client::guard::run_guard_if_requested();
     let (servers, options) = arguments()?;
     let runtime = Runtime::new()?;
 

@@ -38,6 +38,7 @@ pub struct BudgetExceeded {
 
 /// The servers a budget covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum BudgetScope {
     /// One server.
     Server,
@@ -234,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_charge_counts_until_the_last_slice_is_dropped() {
+    fn charge_is_released_when_last_slice_drops() {
         let budget = ByteBudget::new(100);
         let server = budget.for_server(60);
         let bytes = attach_charge(vec![7; 40], server.charge(40).unwrap());
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_stopped_at_its_own_part_and_all_of_them_at_the_total() {
+    fn charges_over_server_or_host_limit_are_rejected() {
         let budget = ByteBudget::new(100);
         let (one, other) = (budget.for_server(60), budget.for_server(60));
         let exceeded = |scope, limit| Err(BudgetExceeded { scope, limit });

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_private_is_found_by_its_owner_only_and_in_time() {
+    async fn private_entries_hit_for_their_owner_until_expiry() {
         let cache = ResultCache::default();
         keep(&cache, "a:1", "a", r#"{"ttlMs":1000}"#);
         keep(&cache, "a:2", "a", r#"{"ttlMs":1000,"cacheScope":"public"}"#);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_change_makes_stale_what_it_touches() {
+    async fn invalidation_drops_matching_entries_only() {
         let cache = ResultCache::default();
         for target in ["file:///a/b", "file:///a", "file:///ab"] {
             keep(&cache, target, "a", r#"{"ttlMs":1000}"#);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_asked_for_before_a_change_is_not_kept() {
+    async fn result_requested_before_invalidation_is_not_cached() {
         let cache = ResultCache::default();
         let who = AuthorizationId::default();
         let place = CacheQuery { method: "tools/list", target: None, who: &who };
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn it_does_not_grow_for_ever() {
+    async fn cache_stays_within_entry_and_byte_limits() {
         let cache = ResultCache::default();
         for n in 0..2000 {
             keep(&cache, &n.to_string(), "a", r#"{"ttlMs":1000}"#);

@@ -1,6 +1,7 @@
 //! The handle on which calls are made.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use wharf_spec::Redactor;
 use wharf_wire::{
@@ -16,11 +17,12 @@ use crate::engine::{CallEffect, RawResult, ResultKind};
 use crate::era::ProtocolState;
 use crate::error::{CallError, DisconnectCause, DisconnectReport};
 use crate::flow::header_params::{self, HeaderParamTable};
-use crate::flow::{ListKind, Listing, ReadRetryBudget, TaskHandling, list_all, run_to_completion};
+use crate::flow::{ListKind, Listing, ReadRetryBudget, TaskHandling, call_tool, list_all, run_to_completion};
 use crate::limits::Limits;
 use crate::options::RequestOptions;
 use crate::request::{OutgoingRequest, members_without_meta, needs_no_escaping};
 use crate::trace::ConnectTrace;
+use crate::trace_context::TraceContext;
 use crate::transport::memory::WorkersHealth;
 use crate::transport::{ServerLink, ServerProcess, Transport};
 
@@ -91,7 +93,7 @@ pub struct Connection {
 pub(crate) struct ConnectionInner {
     pub open: ServerLink,
     pub facts: ServerFacts,
-    pub manners: Arc<ProtocolState>,
+    pub protocol: Arc<ProtocolState>,
     /// Start of the params of every request, up to the last fixed member of `_meta`. Empty in the handshake era.
     pub meta: String,
     pub trace: ConnectTrace,
@@ -102,6 +104,8 @@ pub(crate) struct ConnectionInner {
     /// Tool arguments that are repeated as headers, on a link that supports headers.
     pub mirror: Option<HeaderParamTable>,
     pub rereads: ReadRetryBudget,
+    /// The trace that the calls of this connection belong to.
+    pub trace_context: Option<TraceContext>,
 }
 
 /// Properties of a server that is ready.
@@ -175,9 +179,10 @@ impl Connection {
 
     /// Returns the counters of anomalies so far. See [`Connection`](Connection#example) for an example.
     pub fn counters(&self) -> ConnectionCounters {
-        let (mut counters, desk) = (self.inner.open.engine.tally.snapshot(), self.inner.manners.desk.counters());
-        counters.turned_away += desk.turned_away;
-        counters.oversized += desk.oversized;
+        let (mut counters, request_handler) =
+            (self.inner.open.engine.tally.snapshot(), self.inner.protocol.request_handler.counters());
+        counters.turned_away += request_handler.turned_away;
+        counters.oversized += request_handler.oversized;
         counters
     }
 
@@ -190,6 +195,18 @@ impl Connection {
     /// Returns the redactor for this server's secrets. See [`Connection`](Connection#example) for an example.
     pub fn redactor(&self) -> &Redactor {
         &self.inner.open.engine.observer().redactor
+    }
+
+    /// Returns excerpts of the first lines from the server that are not messages: escaped, redacted and cut.
+    /// [`Connection::counters`] has their number. See [`Connection`](Connection#example) for an example.
+    pub fn unreadable_lines(&self) -> Vec<String> {
+        self.inner.open.engine.unreadable.excerpts()
+    }
+
+    /// Returns the total time that deadlines stood still because the server's requests waited for a person. A wait that
+    /// is not over is not included. See [`Connection`](Connection#example) for an example.
+    pub fn paused_time(&self) -> Duration {
+        self.inner.open.engine.paused_time()
     }
 
     /// Returns the last lines the server wrote to stderr: untrusted text, with the server's secrets removed. See
@@ -276,7 +293,7 @@ impl Connection {
         options: RequestOptions,
     ) -> Result<RawResult, CallError> {
         self.check_capability("tools/call")?;
-        Ok(header_params::call_with_headers(self, name, arguments, options, TaskHandling::Follow).await?.answer)
+        Ok(call_tool(self, name, arguments, options, TaskHandling::Follow).await?.answer)
     }
 
     /// Sends any method with raw params and returns the raw result. Fails without sending if the server has not
@@ -342,7 +359,7 @@ impl Connection {
         options: RequestOptions,
     ) -> Result<RawJson, CallError> {
         self.check_capability(method)?;
-        let cache = self.inner.manners.bulletin.cache();
+        let cache = self.inner.protocol.bulletin.cache();
         let place = CacheQuery { method, target: target.map(|(_, value)| value), who: &self.inner.authorization };
         let kept = if options.fresh { None } else { cache.find(place) };
         if let Some(kept) = kept {
@@ -364,7 +381,7 @@ impl Connection {
     /// Clears the cache, so that the next list is requested from the server. See [`Connection`](Connection#example) for
     /// an example.
     pub fn clear_cache(&self) {
-        self.inner.manners.bulletin.cache().clear();
+        self.inner.protocol.bulletin.cache().clear();
     }
 
     /// Lists the tools. A malformed entry is withheld; the others are still listed.
@@ -383,7 +400,7 @@ impl Connection {
     ///
     /// See [`Connection`](Connection#example) for an example.
     pub async fn list_tools(&self) -> Result<Listing<ToolDefinition>, CallError> {
-        let changes = self.inner.manners.bulletin.tools_changes();
+        let changes = self.inner.protocol.bulletin.tools_changes();
         let mut listing = list_all(self, TOOLS).await?;
         if let Some(mirror) = &self.inner.mirror {
             mirror.record_listing(&mut listing, changes, &self.inner.limits.bounds);
@@ -553,21 +570,21 @@ impl Connection {
         let params = RawJson::from_value(&serde_json::json!({ "level": level.as_str() }));
         let params = params.map_err(|error| CallError::Invalid(error.to_string()))?;
         self.check_capability("logging/setLevel")?;
-        self.inner.manners.desk.set_log_level(level);
+        self.inner.protocol.request_handler.set_log_level(level);
         self.request("logging/setLevel", Some(&params), RequestOptions::default()).await.map(drop)
     }
 
     /// Requests logs from a handshake-era server at the level set when connecting. Does not wait for the response.
     pub(crate) fn request_logs(&self) {
         if self.check_capability("logging/setLevel").is_ok() {
-            crate::era::request_logs(&self.inner.open.engine, &self.inner.manners.desk);
+            crate::era::request_logs(&self.inner.open.engine, &self.inner.protocol.request_handler);
         }
     }
 
     /// Notifies a handshake-era server that its roots have changed. Stateless-era servers request the roots when they
     /// need them. Does not wait. See [`Connection`](Connection#example) for an example.
     pub fn notify_roots_changed(&self) {
-        if !self.is_stateless() && self.inner.manners.desk.services().roots.is_some() {
+        if !self.is_stateless() && self.inner.protocol.request_handler.services().roots.is_some() {
             self.inner.open.engine.send_message(r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#);
         }
     }

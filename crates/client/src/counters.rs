@@ -71,7 +71,8 @@ impl CounterSet {
         self.counts[kind as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts an anomaly and logs it. The log line names the server and never contains the payload.
+    /// Counts an anomaly and logs it. The log line names the server. Text of the server in it is an excerpt: escaped,
+    /// redacted and cut.
     pub fn count_and_warn(&self, kind: CounterKind, what: &str) {
         let total = self.counts[kind as usize].fetch_add(1, Ordering::Relaxed) + 1;
         let now = Instant::now();

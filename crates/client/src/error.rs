@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use wharf_guard::ProcessExit;
 use wharf_net::{AuthRecovery, NotAuthorized};
 use wharf_spec::{LaunchRefusal, UntrustedText};
 use wharf_wire::{JsonDecodeError, JsonLimitExceeded, Revision, RpcError, code};
@@ -166,6 +167,7 @@ impl From<JsonDecodeError> for CallError {
 
 /// The timeout of a call that expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TimeoutKind {
     /// The timeout that progress restarts.
     Idle,
@@ -279,12 +281,34 @@ pub enum ConnectCause {
     Protocol(String),
 }
 
+/// Start of the hint about a line that is not a message, and part of the error about a body that is none.
+pub(crate) const NOT_A_MESSAGE: &str = "server wrote a line to stdout that is not a message";
+pub(crate) const BODY_WITHOUT_MESSAGE: &str = "without a response message: ";
+
 impl ConnectCause {
+    /// Reports whether the peer does not seem to be an MCP server: it wrote a banner, log text or a page instead of a
+    /// message. A process that failed with an exit code has another problem.
+    pub fn is_not_mcp(&self) -> bool {
+        let is_text = |hint: &Option<String>| hint.as_ref().is_some_and(|hint| hint.starts_with(NOT_A_MESSAGE));
+        match self {
+            Self::Gone(gone) => match (&gone.cause, gone.exit) {
+                (DisconnectCause::NotMcp(_) | DisconnectCause::EndlessLine, _) => true,
+                (_, Some(ProcessExit::Code(0)) | None) => is_text(&gone.hint),
+                _ => false,
+            },
+            Self::TimedOut { hint, .. } => is_text(hint),
+            Self::Protocol(what) => what.contains(BODY_WITHOUT_MESSAGE),
+            _ => false,
+        }
+    }
+
     /// Reports whether a retry may succeed. A missing command or a rejected handshake is permanent.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Spawn(error) => {
-                matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EMFILE | libc::ENFILE | libc::ENOMEM))
+                // The error of a guard that does not respond has this kind and no number.
+                error.kind() == io::ErrorKind::WouldBlock
+                    || matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM))
             }
             Self::Gone(gone) => match &gone.cause {
                 DisconnectCause::Unreachable { passing, .. } => *passing,

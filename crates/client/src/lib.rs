@@ -28,6 +28,7 @@ mod services;
 mod tap;
 mod throttle;
 mod trace;
+mod trace_context;
 mod transport;
 
 pub use budget::{BudgetExceeded, BudgetScope, ByteBudget};
@@ -56,4 +57,4 @@ pub use transport::{ServerProcess, Transport};
 pub use wharf_guard as guard;
 pub use wharf_guard::{Containment, GuardProgram, ProcessExit, return_large_memory};
 /// Authorization of HTTP requests, re-exported from `wharf_net`.
-pub use wharf_net::{AuthRecovery, Authorizer, NotAuthorized};
+pub use wharf_net::{AuthRecovery, AuthRejection, Authorizer, NotAuthorized, RequestCredentials};

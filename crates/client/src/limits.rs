@@ -152,7 +152,22 @@ impl Default for Limits {
     }
 }
 
+/// Maximum of [`Limits::set_message`].
+const MAX_MESSAGE_BYTES: usize = 256 << 20;
+
 impl Limits {
+    /// Sets the maximum bytes of one message, at most 256 MiB. A message above the usual memory bounds gets bounds of its
+    /// own that hold two such messages.
+    pub fn set_message(&mut self, bytes: usize) {
+        self.message = bytes.clamp(1, MAX_MESSAGE_BYTES);
+        if 2 * self.message > self.held {
+            self.held = 2 * self.message;
+            self.held_in_all = ByteBudget::new(self.held);
+            self.discard = self.discard.max(self.held);
+            self.queued = self.queued.max(self.held);
+        }
+    }
+
     /// Sets the grace periods for a command that runs once: 500 ms each.
     #[must_use]
     pub fn one_shot(mut self) -> Self {

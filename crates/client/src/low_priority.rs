@@ -16,8 +16,7 @@ type LowPriorityJob = Box<dyn FnOnce() + Send>;
 pub struct LowPriorityThread(OnceLock<Option<mpsc::Sender<LowPriorityJob>>>);
 
 impl LowPriorityThread {
-    /// Runs `work` on the thread, or on the runtime's blocking pool if the thread cannot be started. Returns `None` if
-    /// `work` panics or the runtime is shutting down.
+    /// Runs `work` on the thread, or on this one if the thread cannot be started. Returns `None` if `work` panics.
     ///
     /// # Cancel safety
     ///
@@ -28,7 +27,7 @@ impl LowPriorityThread {
         match self.0.get_or_init(start_thread) {
             // The thread outlives the sender, so sending does not fail.
             Some(jobs) => drop(jobs.send(job)),
-            None => drop(tokio::task::spawn_blocking(job)),
+            None => drop(catch_unwind(AssertUnwindSafe(job))),
         }
         result.await.ok()
     }
@@ -44,7 +43,7 @@ fn start_thread() -> Option<mpsc::Sender<LowPriorityJob>> {
             let _ = catch_unwind(AssertUnwindSafe(job));
         }
     };
-    std::thread::Builder::new().name("wharf-large".to_owned()).spawn(run).ok().map(|_| jobs)
+    wharf_threads::start_thread("wharf-large", run).ok().map(|()| jobs)
 }
 
 #[cfg(test)]
@@ -52,7 +51,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn work_is_done_at_low_priority_and_a_panic_costs_only_itself() {
+    async fn work_runs_at_low_priority_and_survives_a_panic() {
         let thread = LowPriorityThread::default();
         let niceness = || rustix::process::getpriority_process(None).unwrap();
         let usual = niceness();

@@ -32,6 +32,7 @@ pub trait NotificationObserver: Send + Sync {
 
 /// The way to determine the revision of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NegotiationMode {
     /// Probe for the stateless era first and fall back to the handshake.
     #[default]
@@ -96,6 +97,7 @@ pub struct RequestOptions {
 
 /// Handling of input that a server requests before it returns a result (2026-07-28).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum InputHandling {
     /// The connection's services answer, and the call continues.
     #[default]

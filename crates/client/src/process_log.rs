@@ -16,6 +16,7 @@ pub trait ProcessLog: Send + Sync {
 
 /// An event of a server's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ProcessNote<'a> {
     /// The process was started; its pid.
     Started(i32),

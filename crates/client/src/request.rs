@@ -3,6 +3,9 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use tracing::Span;
+use tracing::field::{Empty, display};
+use wharf_spec::UntrustedText;
 use wharf_wire::{Era, JsonLimits, RawJson, Revision, object_members};
 
 use crate::connection::Connection;
@@ -10,6 +13,7 @@ use crate::engine::{CallEffect, CallRequest, DropAction, PendingCall, RequestTar
 use crate::error::CallError;
 use crate::options::RequestOptions;
 use crate::server_requests::ServerRequestHandler;
+use crate::trace_context::TraceContext;
 
 /// Follows the method's name if there are params, and if those start with `_meta`.
 const PARAMS_OPEN: &str = r#"","params":{"#;
@@ -29,16 +33,24 @@ pub(crate) struct OutgoingRequest<'a> {
     pub name: Option<&'a str>,
     /// Arguments repeated in headers, by header name.
     pub mirrored: &'a [(String, String)],
+    /// The span of the call, which gets the id of each request.
+    pub span: Option<&'a Span>,
 }
 
 impl<'a> OutgoingRequest<'a> {
     pub fn new(method: &'a str, members: &'a [&'a [u8]], effect: CallEffect) -> Self {
-        Self { method, members, effect, when_dropped: DropAction::Withdraw, name: None, mirrored: &[] }
+        Self { method, members, effect, when_dropped: DropAction::Withdraw, name: None, mirrored: &[], span: None }
     }
 
     /// Sets the name of the request's target.
     pub fn with_name(self, name: &'a str) -> Self {
         Self { name: Some(name), ..self }
+    }
+
+    /// Opens the span of this call. Without a subscriber for it, it is empty and costs one comparison.
+    pub fn open_span(&self, server: &str) -> Span {
+        let tool = || self.name.filter(|_| self.method == "tools/call").map(|name| display(UntrustedText::new(name)));
+        tracing::debug_span!("call", server, method = self.method, tool = tool(), id = Empty)
     }
 
     fn subject(&self) -> RequestTarget<'a> {
@@ -47,9 +59,9 @@ impl<'a> OutgoingRequest<'a> {
 }
 
 /// Returns the fixed part of every request between its method and its own members. Empty in the handshake era.
-pub(crate) fn fixed_meta(revision: Revision, desk: &ServerRequestHandler) -> String {
+pub(crate) fn fixed_meta(revision: Revision, request_handler: &ServerRequestHandler) -> String {
     match revision.era() {
-        Era::Stateless => format!("{META_OPEN}{}", crate::era::meta_members(revision, desk)),
+        Era::Stateless => format!("{META_OPEN}{}", crate::era::meta_members(revision, request_handler)),
         Era::Handshake => String::new(),
     }
 }
@@ -109,6 +121,9 @@ impl Connection {
         let limits = self.limits();
         // Validated before the call gets an id: an invalid request is not a call.
         let extra = options.meta.as_ref().map(|meta| extra_meta(meta, &limits.bounds)).transpose()?;
+        let traced =
+            self.inner().trace_context.as_ref().and_then(|trace| traced_meta(trace, extra.unwrap_or_default()));
+        let extra = traced.as_deref().or(extra);
         let reserved = self.inner().open.engine.reserve(CallRequest {
             timeout: options.timeout.unwrap_or(limits.call),
             timeout_max: options.total_timeout(limits),
@@ -116,6 +131,9 @@ impl Connection {
             effect: outgoing.effect,
             when_dropped: outgoing.when_dropped,
         })?;
+        if let Some(span) = outgoing.span {
+            span.record("id", reserved.call_id());
+        }
         self.send_reserved(
             reserved,
             outgoing,
@@ -204,6 +222,19 @@ fn extra_meta<'a>(meta: &'a RawJson, bounds: &JsonLimits) -> Result<&'a [u8], Ca
     let text = meta.as_bytes().trim_ascii();
     let inside = text.strip_prefix(b"{").and_then(|text| text.strip_suffix(b"}"));
     Ok(inside.unwrap_or_default().trim_ascii())
+}
+
+/// Returns the members of a caller's `_meta` with the trace context, unless the caller gives one.
+fn traced_meta(trace: &TraceContext, extra: &[u8]) -> Option<Vec<u8>> {
+    if memchr::memmem::find(extra, b"\"traceparent\"").is_some() {
+        return None;
+    }
+    let mut members = trace.meta_members().into_bytes();
+    if !extra.is_empty() {
+        members.push(b',');
+        members.extend_from_slice(extra);
+    }
+    Some(members)
 }
 
 /// Reports whether a text can be put between JSON quotes unescaped.

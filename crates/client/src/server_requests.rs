@@ -17,7 +17,7 @@ use wharf_wire::{
 
 use crate::connection::{SKILLS_EXTENSION, TASKS_EXTENSION};
 use crate::counters::{ConnectionCounters, CounterKind, CounterSet};
-use crate::engine::{Errand, RequestRefusal};
+use crate::engine::{PendingReply, RequestRefusal};
 use crate::limits::Limits;
 use crate::services::{BoxedFuture, ClientServices, SamplingError};
 use crate::tap::masked_value;
@@ -120,7 +120,7 @@ impl ServerRequestHandler {
     /// # Errors
     ///
     /// A refusal if the capability was not declared or the params cannot be decoded.
-    pub fn begin_reply(&self, method: &str, params: Option<RawJson>) -> Result<Errand, RequestRefusal> {
+    pub fn begin_reply(&self, method: &str, params: Option<RawJson>) -> Result<PendingReply, RequestRefusal> {
         let undeclared = || RequestRefusal::new(code::METHOD_NOT_FOUND, "not offered by this client");
         match method {
             ELICIT if self.services.elicitation.is_some() => self.elicit(params),
@@ -130,7 +130,7 @@ impl ServerRequestHandler {
                 let roots = serde_json::json!({ "roots": source.roots(&self.server) });
                 let roots = RawJson::from_value(&roots)
                     .map_err(|error| RequestRefusal::new(code::INTERNAL, error.to_string()))?;
-                Ok(Errand { person: false, work: Box::pin(std::future::ready(Ok(roots))) })
+                Ok(PendingReply { person: false, work: Box::pin(std::future::ready(Ok(roots))) })
             }
             _ => Err(undeclared()),
         }
@@ -174,7 +174,7 @@ impl ServerRequestHandler {
         }
     }
 
-    fn elicit(&self, params: Option<RawJson>) -> Result<Errand, RequestRefusal> {
+    fn elicit(&self, params: Option<RawJson>) -> Result<PendingReply, RequestRefusal> {
         let question = decode_params::<Elicitation>(params, self.bounds())?;
         let Some(elicitor) = &self.services.elicitation else { return Err(invalid_params(&"not offered")) };
         if matches!(question, Elicitation::Url(_)) && !elicitor.supports_pages() {
@@ -185,7 +185,7 @@ impl ServerRequestHandler {
         }
         if !self.try_count_prompt() {
             let answer = Ok(ElicitationResponse::Decline.to_raw());
-            return Ok(Errand { person: false, work: Box::pin(std::future::ready(answer)) });
+            return Ok(PendingReply { person: false, work: Box::pin(std::future::ready(answer)) });
         }
         let asking = elicitor.elicit(&self.server, question.clone());
         let limit = self.limits.ask;
@@ -193,10 +193,10 @@ impl ServerRequestHandler {
             let answer = with_timeout(limit, asking).await.unwrap_or(ElicitationResponse::Cancel);
             Ok(complete_answer(&question, answer).to_raw())
         };
-        Ok(Errand { person: true, work: Box::pin(work) })
+        Ok(PendingReply { person: true, work: Box::pin(work) })
     }
 
-    fn sample(&self, params: Option<RawJson>) -> Result<Errand, RequestRefusal> {
+    fn sample(&self, params: Option<RawJson>) -> Result<PendingReply, RequestRefusal> {
         let request = decode_params::<SamplingRequest>(params, self.bounds())?;
         let Some(sampler) = &self.services.sampling else { return Err(invalid_params(&"not offered")) };
         if request.tools.is_some() && !sampler.supports_tools() {
@@ -216,7 +216,7 @@ impl ServerRequestHandler {
                 }
             }
         };
-        Ok(Errand { person: true, work: Box::pin(work) })
+        Ok(PendingReply { person: true, work: Box::pin(work) })
     }
 
     /// Reports whether another prompt to the user fits the rate limit, and counts it if so.
@@ -284,17 +284,18 @@ mod tests {
     }
 
     #[test]
-    fn a_log_message_arrives_whatever_the_secrets_are() {
+    fn redacted_log_messages_are_still_delivered() {
         let (logged, mut redactor) = (Arc::new(RecordingLogSink::default()), Redactor::default());
         ["warning", "logger", "123456"].into_iter().for_each(|secret| redactor.add(secret));
         let services = ClientServices { logs: Some(logged.clone()), ..ClientServices::default() };
-        let desk = ServerRequestHandler::new("s".to_owned(), services, Limits::default(), Arc::new(redactor));
+        let request_handler =
+            ServerRequestHandler::new("s".to_owned(), services, Limits::default(), Arc::new(redactor));
         for params in [
             r#"{"level":"warning","logger":"a logger","data":"a warning"}"#,
             r#"{"level":"warning","data":123456}"#,
             r#"{"level":"warning","data":{"password":"x","n":1}}"#,
         ] {
-            desk.log(RawJson::parse(params.as_bytes().to_vec()).ok());
+            request_handler.log(RawJson::parse(params.as_bytes().to_vec()).ok());
         }
         let expected = [r#"s Warning a *** "a ***""#, r#"s Warning  "***""#, r#"s Warning  {"password":"***","n":1}"#];
         assert_eq!(*logged.0.lock().unwrap(), expected);

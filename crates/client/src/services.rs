@@ -47,6 +47,7 @@ pub trait Sampler: Send + Sync {
 
 /// The reason sampling produced no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SamplingError {
     /// The user declined.
     Declined,

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_is_faster_than_its_rate_is_paused_until_it_is_not() {
+    async fn reads_pause_while_server_exceeds_its_rate() {
         let pace = ReceiveThrottle::new();
         assert_eq!((pace.required_pause(), pace.is_over_rate()), (None, false));
         pace.record((80 << 20) - OVERHEAD);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn large_messages_have_a_pace_of_their_own() {
+    async fn large_messages_have_their_own_rate() {
         let pace = ReceiveThrottle::new();
         pace.record_large((64 << 20) - OVERHEAD);
         assert_eq!((pace.required_pause(), pace.is_over_rate()), (None, true));

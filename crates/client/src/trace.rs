@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_taken_out_of_what_was_found_and_not_of_our_words() {
+    fn trace_details_are_redacted_but_fixed_text_is_not() {
         let mut redactor = Redactor::default();
         redactor.add("handshake");
         let mut tracer = TraceRecorder::new(None, Arc::new(redactor));

@@ -6,7 +6,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail the test")]
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use wharf_spec::HttpSpec;
 use wharf_testkit::oracle::poll_until;
 use wharf_testkit::transport_faults::{
     AcceptedConnection, ByteFault, ConnectionFilter, Direction, Endpoint, FaultPosition, FaultProxy, FaultRule,
-    FaultScript,
+    FaultScript, read_request,
 };
 use wharf_wire::{Era, RawJson};
 
@@ -111,29 +111,13 @@ impl Bench {
 
 /// Reads one request, writes it down, answers it and hangs up.
 fn attend(mut guest: AcceptedConnection, manner: Manner, ledger: &Mutex<Vec<Value>>) -> io::Result<()> {
-    let Some(body) = read_request(&mut guest)? else { return Ok(()) };
+    let Some(request) = read_request(&mut guest)? else { return Ok(()) };
     guest.count_request();
-    let message: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let message = request.json();
     ledger.lock().unwrap().push(message.clone());
     guest.write_all(answer(&message, manner).as_bytes())?;
     guest.finish();
     Ok(())
-}
-
-fn read_request(stream: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        let mut byte = [0];
-        if stream.read(&mut byte)? == 0 {
-            return Ok(None);
-        }
-        head.push(byte[0]);
-    }
-    let head = String::from_utf8_lossy(&head).to_ascii_lowercase();
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
-    let mut body = vec![0; length.unwrap_or(0)];
-    stream.read_exact(&mut body)?;
-    Ok(Some(body))
 }
 
 fn answer(message: &Value, manner: Manner) -> String {
@@ -178,7 +162,7 @@ fn result(message: &Value, manner: Manner) -> Option<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_had_arrived_has_an_unknown_outcome_and_is_not_repeated() {
+async fn call_cut_in_response_is_unknown_and_not_retried() {
     for manner in MANNERS {
         let bench = Bench::new(manner).await;
         let sizes = bench.measure().await;
@@ -203,7 +187,7 @@ async fn a_call_that_had_arrived_has_an_unknown_outcome_and_is_not_repeated() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_cut_in_its_own_middle_has_an_unknown_outcome_and_is_not_repeated() {
+async fn call_cut_in_request_is_unknown_and_not_retried() {
     for manner in MANNERS {
         let bench = Bench::new(manner).await;
         let sizes = bench.measure().await;
@@ -221,7 +205,7 @@ async fn a_call_cut_in_its_own_middle_has_an_unknown_outcome_and_is_not_repeated
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_whose_connection_dies_at_once_is_answered_or_unknown_or_provably_not_made() {
+async fn call_outcome_on_dying_connection_matches_deliveries() {
     for manner in MANNERS {
         let bench = Bench::new(manner).await;
         for round in 0..20 {
@@ -243,7 +227,7 @@ async fn a_call_whose_connection_dies_at_once_is_answered_or_unknown_or_provably
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_nobody_takes_says_so_and_may_be_made_again() {
+async fn call_to_closed_port_is_refused_and_retryable() {
     for manner in MANNERS {
         let Bench { server, proxy, ledger, connection } = Bench::new(manner).await;
         let before = ledger.lock().unwrap().len();
@@ -258,7 +242,7 @@ async fn a_call_that_nobody_takes_says_so_and_may_be_made_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_falls_into_a_hole_ends_with_its_time_and_is_not_repeated() {
+async fn black_holed_call_times_out_and_is_not_retried() {
     let limit = Duration::from_millis(400);
     for manner in MANNERS {
         let bench = Bench::new(manner).await;
@@ -280,7 +264,7 @@ async fn a_call_that_falls_into_a_hole_ends_with_its_time_and_is_not_repeated() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_list_recovers_by_itself_once() {
+async fn list_is_retried_once_after_a_disconnect() {
     for manner in MANNERS {
         let bench = Bench::new(manner).await;
         for (moment, fault) in [

@@ -72,7 +72,7 @@ fn problem<T>(listed: Result<T, CallError>) -> String {
 }
 
 #[tokio::test]
-async fn forty_pages_of_seven_megabytes_cost_the_list_and_nothing_is_held() {
+async fn oversized_list_fails_and_releases_its_memory() {
     let limits = Limits::default();
     let connection = connect(&limits, |message| page("tools", message, 74, 100_000)).await;
     assert_eq!(problem(connection.list_tools().await), "more than 4194304 bytes");
@@ -80,7 +80,7 @@ async fn forty_pages_of_seven_megabytes_cost_the_list_and_nothing_is_held() {
 }
 
 #[tokio::test]
-async fn pages_are_counted_as_they_arrive() {
+async fn paging_stops_at_the_list_limit() {
     let limits = Limits::default();
     let asked = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&asked);
@@ -95,7 +95,7 @@ async fn pages_are_counted_as_they_arrive() {
 }
 
 #[tokio::test]
-async fn the_lists_of_a_server_and_of_all_servers_have_a_bound_together() {
+async fn list_budgets_hold_per_server_and_per_host() {
     let mut limits = Limits::default();
     (limits.list, limits.lists, limits.lists_in_all) = (2 * MIB, 3 * MIB, ByteBudget::new(4 * MIB));
     let one_page = |message: &Value| {
@@ -116,7 +116,7 @@ async fn the_lists_of_a_server_and_of_all_servers_have_a_bound_together() {
 }
 
 #[tokio::test]
-async fn an_item_that_is_too_large_is_withheld_and_not_kept() {
+async fn oversized_item_is_withheld_and_uncharged() {
     let limits = Limits::default();
     let listed = connect(&limits, |message| {
         page("tools", message, 2, if message["params"]["cursor"].is_null() { 10 } else { 300_000 })
@@ -132,7 +132,7 @@ async fn an_item_that_is_too_large_is_withheld_and_not_kept() {
 }
 
 #[tokio::test]
-async fn results_that_are_held_bound_what_more_is_taken() {
+async fn unreleased_results_limit_further_results() {
     let mut limits = Limits::default();
     (limits.held, limits.held_in_all) = (5 * MIB, ByteBudget::new(7 * MIB));
     let large = |_: &Value| json!({ "content": [{ "type": "text", "text": "t".repeat(2 * MIB) }] }).to_string();
@@ -147,7 +147,7 @@ async fn results_that_are_held_bound_what_more_is_taken() {
 }
 
 #[tokio::test]
-async fn a_small_result_needs_no_room() {
+async fn small_results_are_not_charged() {
     let mut limits = Limits::default();
     limits.held_in_all = ByteBudget::new(0);
     let connection = connect(&limits, |_| json!({ "content": [{ "type": "text", "text": "t" }] }).to_string()).await;
@@ -155,7 +155,7 @@ async fn a_small_result_needs_no_room() {
 }
 
 #[tokio::test]
-async fn little_is_kept_of_what_a_server_says_of_itself() {
+async fn server_instructions_are_truncated() {
     let connection = connect(&Limits::default(), |_| format!("instructions:{}", "i".repeat(MIB))).await;
     let facts = connection.facts();
     assert_eq!(facts.instructions.as_deref(), Some("i".repeat(64 << 10).as_str()));
@@ -164,7 +164,7 @@ async fn little_is_kept_of_what_a_server_says_of_itself() {
 
 /// Over a socket: bodies and events are counted while they arrive, and for as long as they are held.
 #[tokio::test]
-async fn bodies_and_events_are_counted_like_messages() {
+async fn http_bodies_and_events_are_charged_to_the_budget() {
     for media in ["application/json", "text/event-stream"] {
         let mut limits = Limits::default();
         limits.held = 5 * MIB;

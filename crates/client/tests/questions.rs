@@ -142,7 +142,7 @@ fn asks_by_request() -> impl FnMut(Value, &ClientSender) + Send {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_call_runs_out_of_time_while_a_person_is_asked() {
+async fn calls_do_not_time_out_while_user_is_prompted() {
     let person = Thinker::new(300);
     let connection = open(&person, asks_by_request()).await;
     let began = Instant::now();
@@ -155,7 +155,7 @@ async fn no_call_runs_out_of_time_while_a_person_is_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_person_who_never_answers_is_waited_for_ten_minutes() {
+async fn unanswered_prompt_is_cancelled_after_ten_minutes() {
     let person = Thinker::new(86_400);
     let connection = open(&person, asks_by_request()).await;
     let began = Instant::now();
@@ -165,7 +165,7 @@ async fn a_person_who_never_answers_is_waited_for_ten_minutes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_is_taken_back_is_dropped_and_the_clock_goes_on() {
+async fn cancelled_prompt_is_dropped_and_deadline_resumes() {
     let person = Thinker::new(86_400);
     let connection = open(&person, |message, outbox| {
         if opened(&message, outbox, false) && message["method"] == "tools/call" {
@@ -198,7 +198,7 @@ fn always(round: Value) -> impl FnMut(Value, &ClientSender) + Send {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rounds_that_break_the_rules_end_the_call_unasked() {
+async fn invalid_input_requests_fail_the_call_without_prompting() {
     let question = json!({ "method": "elicitation/create", "params": form() });
     let many: Value = (0..17).map(|n| (n.to_string(), question.clone())).collect();
     for (round, words) in [
@@ -229,7 +229,7 @@ async fn rounds_that_break_the_rules_end_the_call_unasked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_person_is_not_asked_for_ever() {
+async fn prompts_are_limited_per_call_and_per_minute() {
     let question = json!({ "method": "elicitation/create", "params": form() });
     let round = json!({ "resultType": "input_required", "inputRequests": { "q": question } });
     let person = Thinker::new(0);
@@ -246,7 +246,7 @@ async fn a_person_is_not_asked_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn news_for_a_subscription_nobody_has_reaches_nobody() {
+async fn notifications_for_unknown_subscriptions_are_dropped() {
     let person = Thinker::new(0);
     let connection = open(&person, |message, outbox| {
         if !opened(&message, outbox, true) || message["method"] != "subscriptions/listen" {
@@ -283,7 +283,7 @@ fn saw(seen: &Seen, method: &str) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn closing_withdraws_what_is_in_flight() {
+async fn closing_cancels_calls_in_flight() {
     for stateless in [false, true] {
         let (seen, called) = (Seen::default(), Arc::new(Notify::new()));
         let (record, heard) = (Arc::clone(&seen), Arc::clone(&called));
@@ -305,7 +305,7 @@ async fn closing_withdraws_what_is_in_flight() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_is_asked_on_behalf_of_a_server_that_is_gone() {
+async fn disconnect_drops_the_pending_prompt() {
     let question = json!({ "method": "elicitation/create", "params": form() });
     let round = json!({ "resultType": "input_required", "inputRequests": { "q": question } });
     let person = Thinker::new(86_400);
@@ -323,7 +323,7 @@ async fn nobody_is_asked_on_behalf_of_a_server_that_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_that_two_calls_wait_for_lets_both_go_on() {
+async fn completed_page_resumes_all_waiting_calls() {
     struct Visitor(Arc<Notify>);
     impl Elicitor for Visitor {
         fn supports_pages(&self) -> bool {
@@ -374,7 +374,7 @@ async fn a_page_that_two_calls_wait_for_lets_both_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_cannot_be_sent_leaves_no_trace() {
+async fn invalid_call_sends_nothing() {
     let seen = Seen::default();
     let record = Arc::clone(&seen);
     let connection = open(&Thinker::new(0), move |message, outbox| {
@@ -394,7 +394,7 @@ async fn a_call_that_cannot_be_sent_leaves_no_trace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_huge_request_of_the_servers_ends_no_call_of_ours() {
+async fn oversized_server_request_does_not_fail_calls() {
     let mut waiting = Value::Null;
     let connection = open(&Thinker::new(0), move |message, outbox| {
         if !opened(&message, outbox, false) {

@@ -65,7 +65,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_state_and_no_answer_reaches_another_call(
+    fn state_and_answers_never_reach_another_call(
         scripts in prop::collection::vec(script(), 1..7),
         choices in prop::collection::vec(choice(), 1..60),
     ) {

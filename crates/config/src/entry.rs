@@ -217,6 +217,7 @@ impl EntryReader<'_> {
             url: url.ok_or_else(|| self.missing_key_fault("url", "http"))?,
             form,
             headers: self.map("headers"),
+            headers_command: self.templates("headersCommand"),
             proxy: self.template("proxy"),
             ca: self.templates("ca"),
             client_cert: self.template("clientCert"),
@@ -251,6 +252,7 @@ impl EntryReader<'_> {
                 .filter_map(|member| Some((member.key.clone(), Duration::from_millis(parse_integer(&member.node)?))))
                 .collect(),
             startup_timeout: fields.millis("startupTimeoutMs"),
+            max_message: fields.count("maxMessageBytes").and_then(|count| usize::try_from(count).ok()),
             max_concurrent: fields.count("maxConcurrent").and_then(|count| usize::try_from(count).ok()),
             reconnect: fields.member("reconnect").map(|member| reconnect(&member.node)),
             health_check: fields.millis("healthCheckMs"),
@@ -270,10 +272,24 @@ impl EntryReader<'_> {
         });
         let values = self.fields.map("env").iter().filter_map(|member| Some((member.node.text()?, member.node.at)));
         let own = ["command", "cwd", "envFile"].into_iter().filter_map(|key| self.fields.text(key));
-        let texts = own.chain(self.fields.texts("args")).chain(values).filter(|(text, _)| text.contains('\0'));
+        let lists = self.fields.texts("args").into_iter().chain(self.fields.texts("headersCommand"));
+        let texts = own.chain(lists).chain(values).filter(|(text, _)| text.contains('\0'));
         bad.chain(
             texts.map(|(_, at)| ValidationFault::new("nul", at, "the value contains a NUL character").fix("remove it")),
         )
+        .collect()
+    }
+
+    /// Reports keys of an HTTP entry that apply only to a process.
+    fn find_ineffective_keys(&self) -> Vec<ValidationFault> {
+        let is_http = self.fields.member("command").is_none()
+            && ["url", "httpUrl"].iter().any(|key| self.fields.member(key).is_some());
+        let keys = PROCESS_KEYS.iter().filter(|_| is_http).filter_map(|key| self.fields.member(key));
+        keys.map(|member| {
+            let text = format!("`{}` has no effect on an HTTP server, which is not started", member.key);
+            let fix = "remove it; `headers` is what an HTTP server receives";
+            ValidationFault::new("no_effect", member.node.at, text).fix(fix)
+        })
         .collect()
     }
 
@@ -301,9 +317,13 @@ impl EntryReader<'_> {
                     .fix(format!("write {} for {millis} s", millis * 1000)),
             );
         }
+        odd.extend(self.find_ineffective_keys());
         odd
     }
 }
+
+/// Keys that apply only to a server that is started.
+const PROCESS_KEYS: [&str; 6] = ["args", "cwd", "env", "envVars", "envFile", "inheritEnv"];
 
 /// Reads `reconnect`: a boolean, or an object of backoff settings. Missing members have their defaults.
 fn reconnect(node: &ConfigNode) -> Result<BackoffSettings, bool> {

@@ -71,6 +71,7 @@ impl ServerDefinition {
             TransportDefinition::Http(http) => [&http.url]
                 .into_iter()
                 .chain(http.headers.iter().map(|(_, value)| value))
+                .chain(&http.headers_command)
                 .chain(&http.proxy)
                 .chain(&http.ca)
                 .chain(&http.client_cert)

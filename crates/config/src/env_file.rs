@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_variables() {
+    fn env_file_lines_are_parsed() {
         let text = "\u{feff}# comment\n\nA=1\r\nexport B = two words # not this\nC=\"a \\\"b\\\"\\nc\"\nD='#$x'\nE=\n";
         let expected = [("A", "1"), ("B", "two words"), ("C", "a \"b\"\nc"), ("D", "#$x"), ("E", "")];
         let found = parse(text).unwrap();

@@ -12,6 +12,7 @@ pub type SecretSource<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
 
 /// Error of the expansion of a text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ExpandError {
     /// A variable is not set.
     #[error("the variable `{0}` is not set")]
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_replaced_once() {
+    fn references_are_expanded_once() {
         let secrets = |name: &str| match name {
             "known" => Ok("hush".to_owned()),
             _ => Err("not kept".to_owned()),

@@ -156,6 +156,7 @@ pub const SERVER: &[ConfigField] = &[
     field("url", ConfigFieldKind::Template, "URL of a remote server."),
     field("httpUrl", ConfigFieldKind::Template, "URL of a remote server that uses Streamable HTTP only."),
     field("headers", ConfigFieldKind::TemplateMap, "Headers sent with every request."),
+    field("headersCommand", ConfigFieldKind::Templates, "Program and arguments that print further headers as a JSON object of strings; runs before the first request and again after a 401."),
     field("enabled", ConfigFieldKind::Flag, "`false` disables the server; as the only key of an entry, it disables the server of a lower layer."),
     field("disabled", ConfigFieldKind::Flag, "The opposite of `enabled`, for compatibility with other clients."),
     field("timeout", ConfigFieldKind::Millis, "Maximum time of a call without a response or progress update; 30000.")
@@ -166,8 +167,13 @@ pub const SERVER: &[ConfigField] = &[
     field("includeTools", ConfigFieldKind::Texts, "Tools to offer, by name or glob; all by default."),
     field("excludeTools", ConfigFieldKind::Texts, "Tools to withhold, by name or glob; takes precedence over `includeTools`."),
     field("debug", ConfigFieldKind::Flag, "Shows the server's messages, as `--debug` does for all servers."),
-    field("lazy", ConfigFieldKind::Flag, "Starts the server on first use instead of immediately."),
+    field(
+        "lazy",
+        ConfigFieldKind::Flag,
+        "Starts the server on first use instead of immediately, and once to learn its tools.",
+    ),
     field("reconnect", ConfigFieldKind::OffOr(BACKOFF), "Reconnection settings; `false` disables reconnection."),
+    field("maxMessageBytes", ConfigFieldKind::Count(1), "Maximum bytes of one message, at most 268435456; 8388608."),
     field("maxConcurrent", ConfigFieldKind::Count(1), "Maximum number of concurrent calls; 1 runs them one at a time."),
     field("healthCheckMs", ConfigFieldKind::Millis, "Idle time after which a health check is sent."),
     field("idleStopMs", ConfigFieldKind::Millis, "Idle time after which a lazy server is stopped; 600000."),
@@ -253,6 +259,11 @@ pub const PROVIDER: &[ConfigField] = &[
     field("model", ConfigFieldKind::Text, "Default model, used if only the provider is given."),
     field("maxTokens", ConfigFieldKind::Count(1), "Maximum tokens of a response, including thinking."),
     field("contextTokens", ConfigFieldKind::Count(1024), "Size of the model's context window in tokens."),
+    field(
+        "toolTokens",
+        ConfigFieldKind::Count(0),
+        "Tokens of tool definitions above which the model searches for tools; 5 % of the context, at least 4000.",
+    ),
     field(
         "effort",
         ConfigFieldKind::Choice(&["low", "medium", "high"]),

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_a_format_by_extension() {
+    fn format_is_detected_by_extension() {
         for (path, format) in [
             ("a/b.json", FileFormat::Json),
             ("b.jsonc", FileFormat::Json),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_positions_anywhere() {
+    fn position_is_found_at_any_offset() {
         let text = "ä\n".repeat(600) + &"ü".repeat(2000);
         let source = SourceText::new(&text);
         let mut expected = TextPosition::START;
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_text() {
+    fn non_utf8_and_nul_are_rejected() {
         check_bytes(b"\xff\xfe{\0}\0", "1:1: is UTF-16, save it as UTF-8");
         check_bytes(b"\xfe\xff\0{\0}", "1:1: is UTF-16, save it as UTF-8");
         check_bytes(b"{\n \xc3\x28", "2:2: is not valid UTF-8, save it as UTF-8");

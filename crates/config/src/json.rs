@@ -83,7 +83,7 @@ mod tests {
     use crate::tree::{ConfigValue, TextPosition};
 
     #[test]
-    fn refuses_what_json_does_not_have() {
+    fn json_extensions_are_rejected() {
         for (text, expected) in [
             ("", "1:1: is empty, expected at least `{}`"),
             (" // nothing\n", "1:1: is empty, expected at least `{}`"),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_where_things_stand_and_keeps_what_stands_twice() {
+    fn positions_and_duplicate_keys_are_preserved() {
         let text =
             "\u{feff}{ // first\n\t\"ä\": [1.50, -2e3,], /* and */ \"b\": null,\n\"ä\": {\"ü\": \"\\u00fc\\n\"},}";
         let tree = parse_text(text, FileFormat::Json).unwrap();
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn is_bounded() {
+    fn nesting_and_value_count_are_limited() {
         let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
         assert!(parse_text(&nested(64), FileFormat::Json).is_ok());
         assert_eq!(parse_text(&nested(65), FileFormat::Json).unwrap_err().text, "is nested more than 64 levels deep");

@@ -28,7 +28,7 @@ pub struct ConfigPaths {
     pub user: PathBuf,
     /// Set if the user's file was given explicitly and must exist.
     pub user_was_named: bool,
-    /// Directory of the project: the working directory.
+    /// Directory of the project.
     pub project: PathBuf,
     /// Files of `--config`, from lowest to highest precedence.
     pub flags: Vec<PathBuf>,

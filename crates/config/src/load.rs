@@ -148,6 +148,12 @@ impl LayerMerger<'_> {
         self.config.layers.push(LayerStatus { layer: source.layer, file: source.file.clone(), found });
         match content {
             Ok(Some(content)) => self.merge_content(content, &source),
+            // An editor that saves a file may remove it for a moment, but not its directory.
+            Ok(None)
+                if source.layer.needs_approval() && source.file.parent().is_some_and(|parent| !parent.exists()) =>
+            {
+                memory.forget(&source.file);
+            }
             Ok(None) => {
                 if let Some(content) = last_good_content(&source, memory) {
                     self.config.problems.push(file_gone_problem(&source));

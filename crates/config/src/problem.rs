@@ -45,3 +45,5 @@ impl fmt::Display for ConfigProblem {
         f.write_str(&self.text)
     }
 }
+
+impl std::error::Error for ConfigProblem {}

@@ -50,6 +50,8 @@ pub struct ProviderSettings {
     pub max_tokens: Option<u32>,
     /// Size of the context window in tokens.
     pub context_tokens: Option<u64>,
+    /// Maximum tokens of tool definitions; with more, the model searches for tools.
+    pub tool_tokens: Option<u64>,
     /// Reasoning effort.
     pub effort: Option<ProviderEffort>,
     /// Proxy URL.
@@ -157,6 +159,7 @@ fn build_settings(
         model: word("model").map(str::to_owned),
         max_tokens: fields.count("maxTokens").and_then(|count| u32::try_from(count).ok()),
         context_tokens: fields.count("contextTokens"),
+        tool_tokens: fields.count("toolTokens"),
         effort: word("effort").and_then(ProviderEffort::from_name),
         proxy: secret("proxy"),
         ca: fields

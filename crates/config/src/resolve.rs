@@ -1,5 +1,6 @@
 //! Expansion of a server definition into an entry that a host can run.
 
+mod headers;
 mod login;
 
 use std::ffi::OsString;
@@ -110,6 +111,7 @@ impl ServerDefinition {
         settings.timeout = self.timeout.or(usual.timeout);
         settings.tool_timeouts.clone_from(&self.tool_timeouts);
         settings.startup_timeout = self.startup_timeout;
+        settings.max_message = self.max_message;
         settings.max_concurrent = self.max_concurrent;
         settings.reconnect = match (self.reconnect, usual.reconnect) {
             (Some(Err(false)), _) => ReconnectPolicy::Off,
@@ -231,6 +233,7 @@ impl EntryResolver<'_> {
         for (name, template) in &http.headers {
             spec.headers.push((name.clone(), Secret::new(self.text(template)?)));
         }
+        spec.headers_source = self.headers_source(&http.headers_command)?;
         spec.proxy = http.proxy.as_ref().map(|proxy| self.text(proxy)).transpose()?.map(Secret::new);
         spec.extra_ca = http.ca.iter().map(|file| self.path(file)).collect::<Result<_, _>>()?;
         spec.client_certificate = http.client_cert.as_ref().map(|file| self.path(file)).transpose()?;

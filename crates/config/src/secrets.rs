@@ -19,7 +19,7 @@ pub use error::SecretError;
 
 use file::SecretFile;
 pub use keyring::Keyring;
-use program::SecretProgram;
+pub(crate) use program::SecretProgram;
 
 /// Maximum length of a secret's name.
 const MAX_NAME_LENGTH: usize = 64;

@@ -74,6 +74,8 @@ pub struct ServerDefinition {
     pub tool_timeouts: Vec<(String, Duration)>,
     /// Maximum time for the server to become ready.
     pub startup_timeout: Option<Duration>,
+    /// Maximum bytes of one message.
+    pub max_message: Option<usize>,
     /// Maximum number of concurrent calls.
     pub max_concurrent: Option<usize>,
     /// Reconnection settings. `Err(false)` disables reconnection, `Err(true)` enables the default.
@@ -127,6 +129,8 @@ pub struct HttpDefinition {
     pub form: HttpTransport,
     /// Headers by name.
     pub headers: Vec<(String, SourcedValue<String>)>,
+    /// Program that prints further headers, and its arguments. Empty if there is none.
+    pub headers_command: Vec<SourcedValue<String>>,
     /// Proxy URL.
     pub proxy: Option<SourcedValue<String>>,
     /// Files of trusted CA certificates.
@@ -137,6 +141,22 @@ pub struct HttpDefinition {
     pub mirror_arguments: bool,
     /// Login settings.
     pub oauth: Option<OauthDefinition>,
+}
+
+impl HttpDefinition {
+    /// Returns the program that prints headers as the definition of a local server, for inspection.
+    pub(crate) fn headers_program(&self) -> Option<StdioDefinition> {
+        let (command, args) = self.headers_command.split_first()?;
+        Some(StdioDefinition {
+            command: command.clone(),
+            args: args.to_vec(),
+            cwd: None,
+            env: Vec::new(),
+            env_vars: Vec::new(),
+            env_file: None,
+            inherit_env: false,
+        })
+    }
 }
 
 /// Login settings of a server, with the keys of [`crate::fields::OAUTH`].

@@ -120,7 +120,7 @@ mod tests {
     use crate::format::{FileFormat, parse_text};
 
     #[test]
-    fn reads_values() {
+    fn values_are_parsed() {
         for (text, expected) in [
             ("1_000", ConfigValue::Number("1000".to_owned())),
             ("+0x1F", ConfigValue::Null),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_where_things_stand() {
+    fn positions_are_recorded() {
         let text = "top = 1\n[servers.'ä']\nargs = [ 'ü', 2]\nenv = {A = 'b'}\ne.f = 1\n[[list]]\nx = 1\n[[list]]\n";
         let tree = parse_text(text, FileFormat::Toml).unwrap();
         assert_eq!(places(&tree), ["top 1:1 1:7", "servers 2:2 2:2", "list 6:3 6:1"]);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_toml_does_not_have() {
+    fn invalid_toml_is_rejected() {
         for (text, expected) in [
             ("a = 1\na = 2", "2:1: duplicate key"),
             ("a = ", "1:5: string values must be quoted, expected literal string"),
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn is_bounded() {
+    fn nesting_and_value_count_are_limited() {
         let nested = |levels: usize| format!("a = {}{}", "[".repeat(levels), "]".repeat(levels));
         assert!(parse_text(&nested(63), FileFormat::Toml).is_ok());
         assert_eq!(parse_text(&nested(64), FileFormat::Toml).unwrap_err().text, "is nested more than 64 levels deep");

@@ -99,7 +99,7 @@ impl ConfigWatcher {
     async fn reload(&mut self, stamps: Vec<Option<FileStamp>>) -> bool {
         let reader = self.reader.clone();
         // If the blocking task fails, the next poll retries.
-        let Ok(config) = tokio::task::spawn_blocking(move || reader.read()).await else { return false };
+        let Ok(config) = wharf_threads::run_blocking(move || reader.read()).await else { return false };
         self.seen = stamps;
         if config.has_same_content(&self.current) {
             return false;
@@ -112,7 +112,7 @@ impl ConfigWatcher {
 async fn poll_stamps(reader: &ConfigReader) -> Vec<Option<FileStamp>> {
     let files = reader.files();
     // If the blocking task fails, the files are treated as missing until the next poll.
-    tokio::task::spawn_blocking(move || read_stamps(&files)).await.unwrap_or_default()
+    wharf_threads::run_blocking(move || read_stamps(&files)).await.unwrap_or_default()
 }
 
 fn read_stamps(files: &[PathBuf]) -> Vec<Option<FileStamp>> {
@@ -138,7 +138,7 @@ mod tests {
     use wharf_spec::Environment;
 
     #[tokio::test]
-    async fn the_same_again_is_no_change() {
+    async fn identical_content_is_not_a_change() {
         let directory = tempfile::tempdir().unwrap();
         let places = ConfigPaths { user: directory.path().join("config.json"), ..ConfigPaths::default() };
         let write = |text: &str| std::fs::write(&places.user, text).unwrap();

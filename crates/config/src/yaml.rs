@@ -237,7 +237,7 @@ mod tests {
     use crate::format::{FileFormat, parse_text};
 
     #[test]
-    fn reads_scalars_of_the_core_schema() {
+    fn core_schema_scalars_are_parsed() {
         let texts =
             ["no", "on", "yes", "off", "1_000", "12:30", ".inf", ".nan", "-", "1.2.3", "0x", "0xg", "0x+1", "1e", "."];
         for text in texts {
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_where_things_stand_and_keeps_what_stands_twice() {
+    fn positions_and_duplicate_keys_are_preserved() {
         let text = "# first\nä:\n  - 1 # one\n  - {ü: x, y: no}\nb: \"é\"\nä:\n";
         let tree = parse_text(text, FileFormat::Yaml).unwrap();
         let places: Vec<_> = tree.members().iter().map(|m| format!("{} {} {}", m.key, m.at, m.node.at)).collect();
@@ -283,14 +283,14 @@ mod tests {
     }
 
     #[test]
-    fn an_alias_is_what_it_stands_for() {
+    fn alias_has_the_value_of_its_anchor() {
         let tree = parse_text("a: &x {b: 1}\nc: *x\n", FileFormat::Yaml).unwrap();
         assert_eq!(tree.member("c").unwrap().node.value, tree.member("a").unwrap().node.value);
         assert_eq!(tree.member("c").unwrap().node.at.to_string(), "2:4");
     }
 
     #[test]
-    fn refuses_what_it_does_not_understand() {
+    fn unsupported_yaml_is_rejected() {
         for (text, expected) in [
             ("a: &x [*x]", "1:8: an alias refers to its own anchor"),
             ("a: &x {b: 1}\n<<: *x", "2:1: merge keys (`<<`) are not supported: repeat the members"),
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn is_bounded() {
+    fn nesting_value_count_and_alias_expansion_are_limited() {
         let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
         assert!(parse_text(&nested(64), FileFormat::Yaml).is_ok());
         assert_eq!(parse_text(&nested(65), FileFormat::Yaml).unwrap_err().text, "is nested more than 64 levels deep");

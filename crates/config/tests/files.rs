@@ -157,7 +157,7 @@ impl Scratch {
 }
 
 #[test]
-fn c05_marks_and_line_ends_stay_and_utf_16_is_refused() {
+fn c05_bom_and_line_endings_are_preserved_utf16_rejected() {
     let scratch = Scratch::new();
     let path = scratch.path("config.json");
     fs::write(&path, format!("\u{feff}{}", OLD.replace('\n', "\r\n"))).unwrap();
@@ -186,7 +186,7 @@ fn check_refused(path: &Path, bytes: &[u8], expected: &str) {
 }
 
 #[test]
-fn c01_c02_c19_what_is_not_understood_is_named_and_not_touched() {
+fn c01_c02_c19_invalid_file_is_reported_and_unmodified() {
     for (text, told) in [
         ("{\n  \"mcpServers\": {,}\n}", ":2:18: cannot be parsed: unexpected token in object"),
         ("{\"mcpServers\": {\"a\": {},\n \"a\": {}}}", ":2:2: `a` occurs twice, first at 1:17"),
@@ -206,7 +206,7 @@ fn c01_c02_c19_what_is_not_understood_is_named_and_not_touched() {
 }
 
 #[test]
-fn nothing_is_made_where_nothing_changes() {
+fn no_op_edit_creates_no_files() {
     let scratch = Scratch::new();
     let gone = |path| ConfigFile::for_user(path).edit(|text| remove_server(text, &ServerName::new("b").unwrap()));
     assert_eq!(gone(scratch.path("new/config.json")).unwrap(), ConfigChange::NotThere);
@@ -215,7 +215,7 @@ fn nothing_is_made_where_nothing_changes() {
 }
 
 #[test]
-fn c08_of_two_edits_at_once_none_is_lost() {
+fn c08_concurrent_edits_are_all_applied() {
     let scratch = Scratch::new();
     let path = scratch.path("config.json");
     thread::scope(|scope| {
@@ -229,7 +229,7 @@ fn c08_of_two_edits_at_once_none_is_lost() {
 }
 
 #[test]
-fn c09_an_editor_that_saves_in_between_is_not_overwritten() {
+fn c09_concurrent_save_by_an_editor_is_not_overwritten() {
     let scratch = Scratch::new();
     let path = scratch.path("config.json");
     let mut calls = 0;
@@ -246,7 +246,7 @@ fn c09_an_editor_that_saves_in_between_is_not_overwritten() {
 }
 
 #[test]
-fn c12_a_full_disk_leaves_the_old() {
+fn c12_full_disk_preserves_the_old_file() {
     let scratch = Scratch::new();
     for largest in [0, 1, 60] {
         assert_eq!(Editor { largest, ..EDITOR }.edit(&scratch.path("config.json")), "FileTooLarge");
@@ -256,7 +256,7 @@ fn c12_a_full_disk_leaves_the_old() {
 }
 
 #[test]
-fn c13_what_is_read_only_stays_as_it_is() {
+fn c13_read_only_file_is_not_modified() {
     let scratch = Scratch::new();
     for (name, mode, back) in [("", 0o555, 0o755), ("config.json", 0o444, 0o644)] {
         scratch.set_mode(name, mode);
@@ -269,7 +269,7 @@ fn c13_what_is_read_only_stays_as_it_is() {
 }
 
 #[test]
-fn c14_a_link_stays_and_what_it_leads_to_is_edited() {
+fn c14_symlink_is_preserved_and_its_target_edited() {
     let scratch = Scratch::new();
     symlink("config.json", scratch.path("link.json")).unwrap();
     scratch.set_mode("config.json", 0o640);
@@ -280,7 +280,7 @@ fn c14_a_link_stays_and_what_it_leads_to_is_edited() {
 }
 
 #[test]
-fn c14_a_link_to_somebody_elses_file_is_not_followed_for_writing() {
+fn c14_symlink_to_a_file_of_another_user_is_not_written() {
     if !geteuid().is_root() {
         return; // Nobody else can give a file away.
     }
@@ -297,7 +297,7 @@ fn c14_a_link_to_somebody_elses_file_is_not_followed_for_writing() {
 }
 
 #[test]
-fn c14_a_projects_file_is_not_edited_outside_of_the_project() {
+fn c14_project_file_outside_the_project_is_not_edited() {
     let scratch = Scratch::new();
     let project = scratch.path("project");
     fs::create_dir_all(project.join("real")).unwrap();
@@ -324,7 +324,7 @@ fn c14_a_projects_file_is_not_edited_outside_of_the_project() {
 }
 
 #[test]
-fn c15_what_is_no_file_of_its_own_is_refused_at_once() {
+fn c15_hard_links_and_special_files_are_refused() {
     let scratch = Scratch::new();
     fs::hard_link(scratch.path("config.json"), scratch.path("other.json")).unwrap();
     fs::create_dir(scratch.path("directory")).unwrap();
@@ -340,7 +340,7 @@ fn c15_what_is_no_file_of_its_own_is_refused_at_once() {
 }
 
 #[test]
-fn c20_modes_are_right_under_any_umask() {
+fn c20_file_modes_are_correct_under_any_umask() {
     for (what, umask, name, expected) in [
         ("user", "000", "new/config.json", 0o600),
         ("user", "077", "new/config.json", 0o600),
@@ -360,7 +360,7 @@ fn c20_modes_are_right_under_any_umask() {
 }
 
 #[test]
-fn c20_root_leaves_a_users_files_to_the_user() {
+fn c20_root_preserves_file_ownership() {
     if !geteuid().is_root() {
         return; // Nobody else can.
     }

@@ -20,7 +20,7 @@ fn page_path() -> PathBuf {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "whoever runs the test says by a variable that the page is to follow")]
-fn the_page_lists_every_key() {
+fn page_lists_every_key() {
     let page = std::fs::read_to_string(page_path()).unwrap();
     let (before, rest) = page.split_once(BEGIN).unwrap();
     let (_, after) = rest.split_once(END).unwrap();
@@ -50,7 +50,7 @@ fn examples() -> Vec<(FileFormat, String)> {
 }
 
 #[test]
-fn every_example_is_read_without_a_word() {
+fn every_example_loads_without_problems() {
     let examples = examples();
     assert_eq!(examples.len(), 5);
     for (format, text) in examples {
@@ -70,7 +70,7 @@ fn every_example_is_read_without_a_word() {
 }
 
 #[test]
-fn the_schema_takes_the_examples_and_refuses_mistakes() {
+fn schema_accepts_examples_and_rejects_mistakes() {
     let schema = json_schema();
     for (format, text) in examples() {
         assert_eq!(misfit(&schema, &schema, &value(&text, format)), None, "{text}");

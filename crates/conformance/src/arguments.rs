@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_required_gets_a_value_of_its_type() {
+    fn required_properties_get_typed_values() {
         assert_eq!(arguments_for(None).unwrap(), RawJson::empty_object());
         check(r#"{"type":"object","properties":{"a":{"type":"number"}}}"#, "{}");
         for (property, expected) in [
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_followed_within_the_schema_only() {
+    fn references_are_resolved_within_the_schema_only() {
         let with = |reference: &str| {
             format!(
                 r##"{{"$defs":{{"id":{{"type":"integer"}},"loop":{{"$ref":"#/$defs/loop"}}}},

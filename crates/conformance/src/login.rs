@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_given_along_becomes_settings() {
+    fn suite_context_determines_auth_settings() {
         let context = r#"{"name":"auth/pre-registration","client_id":"me","client_secret":"hush"}"#;
         let known = auth_settings("auth/pre-registration", Some(context)).unwrap();
         assert_eq!((known.client_id.as_deref(), known.grant), (Some("me"), TokenGrant::Person));

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_says_where_it_sends_visitors() {
+    fn redirect_location_is_read_from_headers_only() {
         let answer = "HTTP/1.1 302 Found\r\nDate: x\r\nlocation: http://127.0.0.1:1/back?code=1\r\n\r\n";
         assert_eq!(location_header(answer), Some("http://127.0.0.1:1/back?code=1"));
         assert_eq!(location_header("HTTP/1.1 200 OK\r\nDate: x\r\n\r\nlocation: y"), None);

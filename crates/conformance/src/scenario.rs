@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_played_says_why() {
+    fn unknown_scenario_is_an_error() {
         for name in ["tools_call_", ""] {
             let error = Exercise::for_scenario(name).unwrap_err();
             assert_eq!(error.to_string(), format!("unknown scenario `{name}`"));

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_in_a_sentence() {
+    fn invalid_arguments_have_specific_messages() {
         check(json!({"text": "a"}), "");
         check(json!({"text": "a", "count": 10.0}), "");
         check(json!({}), "The argument `text` is missing.");

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_begin_so_are_offered() {
+    fn completions_match_the_prefix() {
         let prompt = |name: &str| json!({"type": "ref/prompt", "name": name});
         let template = |uri: &str| json!({"type": "ref/resource", "uri": uri});
         let dock = || template("demo://dock/{berth}");
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_filled_in_narrows_what_is_offered() {
+    fn earlier_arguments_narrow_the_completions() {
         let tow = json!({"type": "ref/prompt", "name": "tow"});
         let quay = json!({"type": "ref/resource", "uri": "quay://{side}/{no}"});
         let ferry = json!({"ship": "the ferry Hourly"});

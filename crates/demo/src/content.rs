@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn media_are_what_they_claim() {
+    fn media_files_have_valid_headers() {
         let png = decode(LOGO_PNG);
         assert_eq!(png[..8], *b"\x89PNG\r\n\x1a\n");
         assert_eq!(png[png.len() - 12..], *b"\0\0\0\0IEND\xae\x42\x60\x82");

@@ -30,7 +30,6 @@ mod revision;
 mod rounds;
 mod sampling;
 mod server;
-mod sha256;
 mod skills;
 mod stdio;
 mod subscriptions;

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_told_apart() {
+    fn messages_are_classified() {
         check(json!({"jsonrpc": "2.0", "id": 1, "method": "a"}), "request 1");
         check(json!({"jsonrpc": "2.0", "id": "x", "method": "a"}), "request \"x\"");
         check(json!({"jsonrpc": "2.0", "method": "a"}), "notification a");

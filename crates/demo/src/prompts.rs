@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn prompts_are_filled_in() {
+    fn prompt_arguments_are_filled_in_and_validated() {
         check("welcome", json!({"name": "Ada"}), "welcome Ada aboard");
         check("review", json!({"code": "fn", "language": "Rust"}), r"```rust\nfn\n```");
         check("review", json!({"code": "fn"}), r"```\nfn\n```");

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_client_declares_is_what_it_may_be_asked() {
+    fn needs_match_the_declared_capabilities() {
         let all =
             [ClientNeed::Form, ClientNeed::Url, ClientNeed::Sampling, ClientNeed::SamplingWithTools, ClientNeed::Roots];
         let table = [

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn resources_are_read_and_the_template_matches_one_segment() {
+    fn resources_are_read_and_template_matches_one_segment() {
         check("demo://greeting", "Ahoy! Welcome to the Wharf demo server.");
         check("demo://logo", "(blob)");
         check("demo://dock/north-2", "At berth north-2 lies the ferry Hourly.");

@@ -1,9 +1,9 @@
 //! The skills extension (SEP-2640): two skills, each with one additional file.
 
 use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
 
 use super::message::RpcError;
-use super::sha256::hex_digest;
 
 pub const EXTENSION: &str = "io.modelcontextprotocol/skills";
 
@@ -61,10 +61,9 @@ impl DemoSkill {
     fn entry(&self) -> Value {
         let frontmatter: Map<_, _> =
             self.frontmatter.iter().map(|(key, value)| ((*key).to_owned(), (*value).into())).collect();
-        let resources = self.files().map(|(uri, _, text)| {
-            let digest = format!("sha256:{}", hex_digest(text.as_bytes()));
-            json!({"uri": uri, "digest": digest, "size": text.len()})
-        });
+        let resources = self
+            .files()
+            .map(|(uri, _, text)| json!({"uri": uri, "digest": digest_text(text.as_bytes()), "size": text.len()}));
         json!({"uri": self.uri(), "frontmatter": frontmatter, "resources": resources})
     }
 }
@@ -93,12 +92,17 @@ pub fn contents(uri: &str) -> Option<Value> {
     Some(json!({"uri": uri, "mimeType": mime_type, "text": text}))
 }
 
+fn digest_text(bytes: &[u8]) -> String {
+    let digits: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{digits}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn entries_describe_what_is_read() {
+    fn entries_match_the_files() {
         for entry in entries() {
             let document = contents(entry["uri"].as_str().unwrap()).unwrap();
             let name = entry["frontmatter"]["name"].as_str().unwrap();
@@ -111,13 +115,13 @@ mod tests {
                 let text = contents(resource["uri"].as_str().unwrap()).unwrap()["text"].take();
                 let bytes = text.as_str().unwrap().as_bytes();
                 assert_eq!(resource["size"], bytes.len());
-                assert_eq!(resource["digest"], format!("sha256:{}", hex_digest(bytes)));
+                assert_eq!(resource["digest"], digest_text(bytes));
             }
         }
     }
 
     #[test]
-    fn a_skill_is_found_by_the_uri_of_its_document_alone() {
+    fn skill_is_found_by_its_document_uri_only() {
         let found = |uri: &str| find(json!({"uri": uri}).as_object().unwrap());
         assert_eq!(found("skill://mooring/SKILL.md").unwrap()["skill"], entries()[0]);
         assert_eq!(found("skill://mooring/references/KNOTS.md").unwrap_err().code, -32602);

@@ -45,7 +45,9 @@ pub fn serve(server: &DemoServer, input: &mut dyn BufRead, output: impl Write + 
     let lines = Arc::new(LineOutbox::new(output));
     let out: Arc<dyn Outbox> = Arc::clone(&lines) as _;
     let ended = std::thread::scope(|scope| {
-        scope.spawn(|| server.run_tide_changes(&*out));
+        // Without a thread the tide does not change.
+        let tide = std::thread::Builder::new().name("demo-tide".to_owned());
+        let _ = tide.spawn_scoped(scope, || server.run_tide_changes(&*out));
         let ended = answer_lines(server, input, &lines, &out);
         server.close();
         ended
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_bounded() {
+    fn overlong_lines_are_reported() {
         let whole = |text: &str| InputLine::Whole(text.into());
         check("", &[]);
         check("a\nb", &[whole("a"), whole("b")]);
@@ -186,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_left_is_no_error() {
+    fn broken_pipe_is_not_an_error() {
         let options = DemoServerOptions { revision: None, name: "demo".to_owned(), crash_after: None, tide: None };
         let server = DemoServer::new(options, Vec::new()).unwrap();
         let mut input = b"nonsense\nmore nonsense\n".as_slice();

@@ -64,8 +64,8 @@ impl DemoServerHarness {
     }
 
     fn receive(&self) -> Value {
-        let patience = Duration::from_secs(10);
-        self.inbox.recv_timeout(patience).expect("a message")
+        let max_wait = Duration::from_secs(10);
+        self.inbox.recv_timeout(max_wait).expect("a message")
     }
 
     #[track_caller]
@@ -104,7 +104,7 @@ fn revisions() -> impl Iterator<Item = &'static str> {
 }
 
 #[test]
-fn initialize_agrees_on_a_handshake_revision() {
+fn initialize_negotiates_a_handshake_revision() {
     let table = [
         (None, "2024-11-05", "2024-11-05"),
         (None, "2025-06-18", "2025-06-18"),
@@ -122,7 +122,7 @@ fn initialize_agrees_on_a_handshake_revision() {
 }
 
 #[test]
-fn the_first_request_settles_the_era() {
+fn first_request_determines_the_era() {
     let initialize = json!({"protocolVersion": "2025-11-25"});
     let modern = json!({"_meta": modern_meta()});
     let code = |harness: &DemoServerHarness, method, params: &Value| {
@@ -154,7 +154,7 @@ fn the_first_request_settles_the_era() {
 }
 
 #[test]
-fn modern_requests_describe_themselves() {
+fn stateless_requests_need_complete_meta() {
     let version = "io.modelcontextprotocol/protocolVersion";
     let capabilities = "io.modelcontextprotocol/clientCapabilities";
     let table = [
@@ -177,7 +177,7 @@ fn modern_requests_describe_themselves() {
 }
 
 #[test]
-fn modern_results_are_complete_and_say_how_long_they_last() {
+fn stateless_results_have_type_and_cache_hints() {
     let table = [
         ("server/discover", json!({}), true),
         ("tools/list", json!({}), true),
@@ -200,7 +200,7 @@ fn modern_results_are_complete_and_say_how_long_they_last() {
 }
 
 #[test]
-fn failures_have_the_codes_of_their_revision() {
+fn errors_have_the_codes_of_their_revision() {
     for revision in revisions() {
         let harness = DemoServerHarness::negotiated(revision);
         let not_found = if revision == MODERN { -32602 } else { -32002 };
@@ -224,7 +224,7 @@ fn failures_have_the_codes_of_their_revision() {
 }
 
 #[test]
-fn messages_that_are_none_are_refused_and_notifications_never_answered() {
+fn invalid_messages_are_rejected_notifications_unanswered() {
     let harness = DemoServerHarness::new(None);
     let table: [(&[u8], i64); 5] = [
         (b"{", -32700),
@@ -245,7 +245,7 @@ fn messages_that_are_none_are_refused_and_notifications_never_answered() {
 }
 
 #[test]
-fn slow_calls_report_progress_in_the_words_of_their_revision() {
+fn progress_has_the_fields_of_its_revision() {
     for revision in revisions() {
         let harness = DemoServerHarness::negotiated(revision);
         let mut meta = if revision == MODERN { modern_meta() } else { json!({}) };
@@ -266,7 +266,7 @@ fn slow_calls_report_progress_in_the_words_of_their_revision() {
 }
 
 #[test]
-fn a_cancelled_call_stops_at_once_and_is_not_answered() {
+fn cancelled_call_stops_without_a_response() {
     let harness = DemoServerHarness::negotiated("2025-11-25");
     let params = json!({"name": "slow", "arguments": {"seconds": 600}});
     let slow = json!({"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": params});
@@ -291,7 +291,7 @@ fn a_cancelled_call_stops_at_once_and_is_not_answered() {
 }
 
 #[test]
-fn batches_are_answered_together_in_the_one_revision_that_has_them() {
+fn batches_are_answered_together_in_2025_03_26_only() {
     let call = |id: i64, name: &str, arguments: Value| {
         let params = json!({"name": name, "arguments": arguments});
         json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
@@ -321,7 +321,7 @@ fn batches_are_answered_together_in_the_one_revision_that_has_them() {
 }
 
 #[test]
-fn tools_come_in_pages() {
+fn tools_are_paginated() {
     for revision in revisions() {
         let harness = DemoServerHarness::negotiated(revision);
         let first = harness.request_in(revision, "tools/list", json!({}))["result"].take();
@@ -334,7 +334,7 @@ fn tools_come_in_pages() {
 }
 
 #[test]
-fn a_revision_that_does_not_exist_is_refused_with_those_that_do() {
+fn unknown_revision_is_rejected_with_known_ones() {
     let options =
         DemoServerOptions { revision: Some("2026".to_owned()), name: "demo".to_owned(), crash_after: None, tide: None };
     let complaint = DemoServer::new(options, Vec::new()).err().unwrap();

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_answer() {
+    fn tools_return_results_or_errors() {
         check_text("echo", json!({"text": "ahoy"}), false, "ahoy");
         check_text("echo", json!({}), true, "The argument `text` is missing.");
         check_text("add", json!({"a": 1, "b": 2}), false, "3");
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn effects_are_left_to_the_caller() {
+    fn crash_and_wait_are_returned_as_values() {
         assert!(matches!(run("crash", json!({}), MODERN), DemoToolOutcome::Crash { exit_code: 3 }));
         assert!(matches!(run("crash", json!({"exit_code": 7}), MODERN), DemoToolOutcome::Crash { exit_code: 7 }));
         let DemoToolOutcome::Wait { wait, answer } = run("slow", json!({"seconds": 0.5, "steps": 2}), MODERN) else {
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn every_listed_tool_runs_and_says_only_what_its_revision_knows() {
+    fn every_listed_tool_runs_within_its_revision() {
         for revision in DemoRevision::ALL {
             for tool in definitions(revision, FULL) {
                 let name = tool["name"].as_str().unwrap();
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn each_revision_offers_what_it_can_carry() {
+    fn each_revision_offers_its_tools() {
         let table = [
             ("show_roots", "2024-11-05 2025-03-26 2025-06-18 2025-11-25 2026-07-28"),
             ("book_berth", "2025-06-18 2025-11-25 2026-07-28"),

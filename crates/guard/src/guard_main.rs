@@ -19,13 +19,12 @@ use super::protocol::{GuardReport, KILL, StartRequest, TERMINATE};
 use super::sweep::ProcessMark;
 use super::{ProcessExit, memory, sweep, sys};
 
-/// Runs the guard. Never returns to the program's own `main`.
-#[expect(clippy::exit, reason = "a guard is a process of its own and ends here")]
+/// Runs the guard. The program's own `main` never runs in this process.
 pub(super) fn run() -> ! {
     sys::close_inherited();
     // The guard holds its server's secrets. It works without this setting.
     let _ = memory::protect_memory();
-    std::process::exit(match GuardProcess::start_server() {
+    sys::exit_at_once(match GuardProcess::start_server() {
         Ok(keeper) => keeper.supervise(),
         Err(_) => 127,
     })

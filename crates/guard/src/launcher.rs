@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, send, sendmsg};
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::unix::AsyncFd;
@@ -19,9 +19,12 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use super::child::ChildProcess;
 use super::protocol::{GuardReport, KILL, REPORT_BYTES, StartRequest, TERMINATE};
+use super::startup::{GUARD_ARGUMENT, GUARD_NAME};
 use super::sweep::{self, ProcessMark};
-use super::{Containment, GUARD_ARGUMENT, GUARD_NAME, GuardProgram, ProcessExit, guard_main, sys};
+use super::{Containment, GuardProgram, ProcessExit, guard_main, sys};
 
+/// The variable with the loader's search path.
+const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 /// Size of a pipe. Larger pipes were slower under load; smaller ones stall on results of usual size.
 const PIPE_SIZE: usize = 128 << 10;
 /// Timeout for a guard to report whether the server started.
@@ -69,13 +72,13 @@ pub enum LaunchError {
 /// Dropping the future ends the processes it has started.
 pub async fn launch(errand: StartRequest, guard: GuardProgram) -> Result<(LaunchedServer, ServerStreams), LaunchError> {
     let grace = errand.grace;
-    let started = tokio::task::spawn_blocking(move || match guard.path() {
+    let started = wharf_threads::run_blocking(move || match guard.path().map_err(LaunchError::Around)? {
         Some(program) => start_guarded(&errand, &program),
         None => start_grouped(&errand),
     });
     let (started, streams) = match started.await {
         Ok(started) => started?,
-        Err(error) => return Err(LaunchError::Around(io::Error::other(error))),
+        Err(error) => return Err(LaunchError::Around(error)),
     };
     Ok((started.spawn_watcher(grace).map_err(LaunchError::Around)?, streams))
 }
@@ -101,8 +104,10 @@ fn start_guarded(errand: &StartRequest, program: &Path) -> Result<(UnwatchedServ
         .stdin(Stdio::from(OwnedFd::from(guards_end)))
         .stdout(Stdio::null())
         .stderr(Stdio::null());
+    keep_library_path(&mut command);
     let mark = Some(ProcessMark::new(&errand.mark));
-    let child = ChildProcess::new(command.spawn().map_err(around)?, mark).map_err(around)?;
+    let guard = command.spawn().map_err(around)?;
+    let child = ChildProcess::new(guard, mark).map_err(around)?;
     drop(command);
     match send_start_request(&control, errand, theirs) {
         Ok(pid) => Ok((UnwatchedServer { pid, child, control: Some(control) }, streams)),
@@ -110,13 +115,43 @@ fn start_guarded(errand: &StartRequest, program: &Path) -> Result<(UnwatchedServ
             drop(control);
             match error {
                 // The guard has reported the failure and ends at once; it has no children.
-                LaunchError::Server(_) => child.wait(),
+                LaunchError::Server(_) => {
+                    child.wait();
+                    Err(error)
+                }
                 // A server that already runs may have stopped or killed its guard.
-                LaunchError::Around(_) => child.kill_tree(),
+                LaunchError::Around(error) => {
+                    child.kill_tree();
+                    Err(around(describe_handshake_error(program, error)))
+                }
             }
-            Err(error)
         }
     }
+}
+
+/// Passes on the only variable that the program may need to be loaded.
+#[expect(clippy::disallowed_methods, reason = "not an input: the same program is executed again, by the same loader")]
+fn keep_library_path(command: &mut Command) {
+    if let Some(path) = std::env::var_os(LIBRARY_PATH) {
+        command.env(LIBRARY_PATH, path);
+    }
+}
+
+/// Names the guard and the next step in errors of the socket. Other errors stay as they are: some can be retried.
+fn describe_handshake_error(program: &Path, error: io::Error) -> io::Error {
+    let program = program.display();
+    let text = match error.kind() {
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
+            format!(
+                "the guard `{program}` ended before it started the server; a guard must be a program that links Wharf"
+            )
+        }
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            format!("the guard `{program}` did not respond within {} s", GUARD_START_TIMEOUT.as_secs())
+        }
+        _ => return error,
+    };
+    io::Error::new(error.kind(), text)
 }
 
 /// Sends the start request to the guard and waits for the outcome.
@@ -261,7 +296,7 @@ impl GuardWatcher {
         // A guard that was killed could not clean up. Its server died with it, by the parent-death signal. Processes
         // that the server had started are found by their mark.
         if let Some(mark) = self.child.mark.take().filter(|_| !matches!(guard, ProcessExit::Code(_))) {
-            let _ = tokio::task::spawn_blocking(move || mark.kill_marked()).await;
+            let _ = wharf_threads::run_blocking(move || mark.kill_marked()).await;
         }
         if exit.borrow().is_none() {
             exit.send_replace(Some(ProcessExit::Unknown));
@@ -273,7 +308,8 @@ impl GuardWatcher {
     fn forward_order(&mut self, order: Option<u8>) -> Option<Instant> {
         let deadline = match order {
             Some(order) => {
-                let _ = self.control.try_write(&[order]);
+                // Not through the runtime, which rejects a write before it has seen the socket ready once.
+                let _ = send(&self.control, &[order], SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
                 None
             }
             None => {
@@ -304,22 +340,22 @@ struct GroupWatcher {
 
 impl GroupWatcher {
     async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<u8>, exit: watch::Sender<Option<ProcessExit>>) {
-        let mut patience = None;
+        let mut max_wait = None;
         loop {
             tokio::select! {
                 how = self.child.reap(self.ended.as_ref()) => {
                     exit.send_replace(Some(how));
                     return;
                 }
-                order = inbox.recv(), if patience.is_none() => match order {
+                order = inbox.recv(), if max_wait.is_none() => match order {
                     Some(KILL) => drop(kill_process_group(self.group, Signal::KILL)),
                     Some(_) => self.terminate(),
                     None => {
                         self.terminate();
-                        patience = Some(Instant::now() + self.grace);
+                        max_wait = Some(Instant::now() + self.grace);
                     }
                 },
-                () = sleep_until(patience) => drop(kill_process_group(self.group, Signal::KILL)),
+                () = sleep_until(max_wait) => drop(kill_process_group(self.group, Signal::KILL)),
             }
         }
     }

@@ -6,6 +6,9 @@
 //! pair. When the other end closes, for any reason, it ends all processes below it. The server's pipes go straight to
 //! the host, so calls have no extra hop.
 //!
+//! A program needs no call for this: a process that is started as a guard becomes one before `main`, so any `main` works,
+//! also that of a test harness.
+//!
 //! Nothing is set in the embedder's own process: no signal handler, no subreaper, and no wait for any child but the
 //! guard itself.
 
@@ -18,11 +21,12 @@ mod launcher;
 mod memory;
 mod orphans;
 mod protocol;
+mod startup;
 mod sweep;
 mod sys;
 
+use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use allocator::return_large_memory;
 pub use launcher::{LaunchError, LaunchedServer, ServerStreams, launch};
@@ -30,48 +34,27 @@ pub use memory::protect_memory;
 pub use protocol::StartRequest;
 pub use sys::register_fd;
 
-/// Process name of a guard.
-const GUARD_NAME: &str = "wharf-guard";
-/// Its only argument. Without it, a program that happens to have the name is not a guard.
-const GUARD_ARGUMENT: &str = "--control-on-stdin";
-
-/// Set by [`run_guard_if_requested`]: only then can this program be executed again as a guard.
-static GUARD_AVAILABLE: AtomicBool = AtomicBool::new(false);
-
-/// Becomes a guard if this process was started as one, and returns otherwise.
-///
-/// Call it first in `main`, before threads and runtimes are started. A program that never calls it gets
-/// [`Containment::Group`].
-pub fn run_guard_if_requested() {
-    let mut arguments = std::env::args_os();
-    let name = arguments.next();
-    let argument = arguments.next();
-    if name.is_some_and(|name| name == GUARD_NAME) && argument.is_some_and(|argument| argument == GUARD_ARGUMENT) {
-        guard_main::run();
-    }
-    GUARD_AVAILABLE.store(true, Ordering::Relaxed);
-}
-
 /// The program that serves as guard.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum GuardProgram {
-    /// This program, if it called [`run_guard_if_requested`]; otherwise no guard.
+    /// This program. If it cannot be executed again as a guard, because it has loaded this crate from a shared library,
+    /// the start of a server fails.
     #[default]
     ThisProgram,
-    /// Another program that calls [`run_guard_if_requested`].
+    /// Another program that contains this crate, such as `wharf`.
     At(PathBuf),
     /// No guard: the server only gets its own process group.
     None,
 }
 
 impl GuardProgram {
-    /// Returns the path to execute.
-    fn path(&self) -> Option<PathBuf> {
+    /// Returns the path to execute, if there is to be a guard.
+    fn path(&self) -> io::Result<Option<PathBuf>> {
         match self {
-            // The link also leads to the running program if its file has been replaced.
-            Self::ThisProgram => GUARD_AVAILABLE.load(Ordering::Relaxed).then(|| PathBuf::from("/proc/self/exe")),
-            Self::At(path) => Some(path.clone()),
-            Self::None => None,
+            Self::ThisProgram => startup::own_program().map(Some),
+            Self::At(path) => Ok(Some(path.clone())),
+            Self::None => Ok(None),
         }
     }
 }

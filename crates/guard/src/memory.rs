@@ -10,9 +10,8 @@ use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpabl
 /// and `maps`, and a crash leaves no core file. Processes with `CAP_SYS_PTRACE`, which root usually has, still can.
 ///
 /// The setting is process-wide, so the library never makes it in an embedder's process: a program that holds API keys
-/// calls this early in `main`, after [`run_guard_if_requested`](super::run_guard_if_requested). A guard calls it for
-/// itself. Programs that this process executes are dumpable again and inherit the core limit; its hard value is
-/// unchanged.
+/// calls this early in `main`. A guard calls it for itself. Programs that this process executes are dumpable again and
+/// inherit the core limit; its hard value is unchanged.
 ///
 /// # Errors
 ///

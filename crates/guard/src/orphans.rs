@@ -15,7 +15,7 @@ use super::sweep::ProcessMark;
 pub(super) fn reap_later(mut child: Child, mark: Option<ProcessMark>) {
     if matches!(child.try_wait(), Ok(None)) {
         // If the thread cannot be started, the entry stays until this process ends.
-        let _ = std::thread::Builder::new().name("wharf-reaper".to_owned()).spawn(move || reap_blocking(child, mark));
+        let _ = wharf_threads::start_thread("wharf-reaper", move || reap_blocking(child, mark));
     }
 }
 

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errands_and_reports_read_back() {
+    fn start_requests_and_reports_round_trip() {
         let errand = StartRequest {
             program: "/bin/x".into(),
             args: vec!["a b".into(), "".into(), OsString::from_vec(vec![0xff])],

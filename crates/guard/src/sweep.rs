@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_is_the_same_in_host_and_guard_and_another_for_each_server() {
+    fn mark_is_deterministic_and_distinct_per_server() {
         let mark = ProcessMark::new("a");
         assert_eq!(mark, ProcessMark::new("a"));
         assert_ne!(mark.limit, ProcessMark::new("b").limit);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_and_states_are_read_as_the_kernel_writes_them() {
+    fn own_limit_and_state_are_read_from_the_kernel() {
         let own = getrlimit(Resource::Locks).maximum;
         assert_eq!(limit_of(getpid()), own);
         assert!(!is_zombie(getpid()));

@@ -21,6 +21,12 @@ pub(super) fn close_inherited() {
     unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
 }
 
+/// Ends this process without the program's exit handlers: it has not initialised what they clean up.
+pub(super) fn exit_at_once(code: i32) -> ! {
+    // SAFETY: takes a number and does not return.
+    unsafe { libc::_exit(code) }
+}
+
 /// Blocks every signal that would end or stop this process, and returns a signalfd for SIGCHLD.
 ///
 /// Blocked, not ignored, because the mask is easily cleared for the server: [`reset_fds_and_signals`] does so.

@@ -1,33 +1,26 @@
-//! Runs a server, prints its tools, and calls one of them, which a rule allows. docs/embedding.md quotes the functions.
+//! Runs a server, prints its tools, and calls one of them, which a rule allows. docs/embedding.md quotes the function.
 //!
 //! `cargo run -p wharf --example embed -- wharf demo-server`: the arguments are a server to start.
 
 #![expect(
     clippy::print_stdout,
     clippy::disallowed_methods,
-    reason = "a program of its own: it talks and reads the environment"
+    reason = "a program of its own: it prints and reads the environment"
 )]
 
-use wharf::policy::{Rule, RuleAction, RuleAuthority, RuleOrigin, SourcedRule};
+use wharf::policy::Rule;
 use wharf::spec::{Environment, ServerEntry, ServerName, ServerSpec, StdioSpec, UntrustedText};
 use wharf::{CallOptions, Host, RawJson};
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    wharf::guard::run_guard_if_requested(); // First in main.
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(embed())
-}
-
-async fn embed() -> Result<(), Box<dyn std::error::Error>> {
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut command = std::env::args_os().skip(1);
     let program = command.next().ok_or("name a server to start, for instance: wharf demo-server")?;
     let spec = StdioSpec { program, args: command.collect(), ..StdioSpec::default() };
-    let rule = Rule::new("mcp__demo__echo", RuleAction::Allow);
-    let origin = RuleOrigin { place: "embed.rs".to_owned(), standing: RuleAuthority::User };
     let host = Host::builder()
         .environment(Environment { env: std::env::vars_os().collect(), cwd: std::env::current_dir()? })
         .servers([ServerEntry::new(ServerName::new("demo")?, ServerSpec::Stdio(spec))])
-        .rules([SourcedRule { rule, origin }])
+        .rules([Rule::allow("mcp__demo__*")])
         .start()
         .await?;
     host.wait_until_settled().await;

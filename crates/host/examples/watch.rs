@@ -12,13 +12,8 @@
 use wharf::spec::{Environment, ServerEntry, ServerName, ServerSpec, StdioSpec, UntrustedText};
 use wharf::{Event, EventDelivery, Host};
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    wharf::guard::run_guard_if_requested();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(watch())
-}
-
-async fn watch() -> Result<(), Box<dyn std::error::Error>> {
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut command = std::env::args_os().skip(1);
     let program = command.next().ok_or("name a server to start, for instance: wharf demo-server")?;
     let good = StdioSpec { program, args: command.collect(), ..StdioSpec::default() };

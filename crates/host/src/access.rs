@@ -145,13 +145,13 @@ impl HostContext {
     /// Reports whether the server lists the URI or a template that matches it.
     async fn is_uri_listed(&self, server: &Server, uri: &str, timeout: Option<Duration>) -> Result<bool, HostError> {
         // The server has no resources: the connection refuses the request before sending anything.
-        if server.live_connection().is_some_and(|passage| !passage.connection.facts().capabilities.resources) {
+        if server.live_connection().is_some_and(|live| !live.connection.facts().capabilities.resources) {
             return Ok(true);
         }
         let is_known = |section: &&Arc<Section>| {
             !section.unasked.iter().any(|list| matches!(list, ListName::Resources | ListName::Templates))
         };
-        let known = self.shelf.peek().section(server.name.as_str()).filter(is_known).cloned();
+        let known = self.publisher.peek().section(server.name.as_str()).filter(is_known).cloned();
         let section = match known {
             Some(section) => Some(section),
             None => self.wait_for_lists(server, timeout).await?.section(server.name.as_str()).cloned(),

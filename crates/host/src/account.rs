@@ -237,7 +237,7 @@ impl Host {
         drop(turn);
         logged_in.map_err(|error| HostError::Login { server: server.name.clone(), error })?;
         server.on_login_changed();
-        self.context().crier.publish(Event::LoggedIn { server: server.name.clone() });
+        self.context().event_bus.publish(Event::LoggedIn { server: server.name.clone() });
         self.reconnect_after_login(&server).await;
         Ok(())
     }
@@ -299,7 +299,7 @@ impl Host {
 
     /// Reconnects a server after its login has changed. A server at rest stays at rest.
     async fn reconnect_after_login(&self, server: &Server) {
-        let state = server.standing.borrow().state;
+        let state = server.snapshot.borrow().state;
         let command = match state {
             ServerState::Disabled | ServerState::Unapproved | ServerState::Idle | ServerState::Disconnected => return,
             ServerState::Ready | ServerState::Connecting => SupervisorCommand::Reconnect,

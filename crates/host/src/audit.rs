@@ -62,6 +62,27 @@ pub(crate) enum AuditedCallOutcome<'a> {
     Withdrawn,
 }
 
+/// The end of a call.
+#[derive(Clone, Copy)]
+pub(crate) struct AuditedCallEnd<'a> {
+    pub outcome: &'a AuditedCallOutcome<'a>,
+    pub took: Duration,
+}
+
+/// A permission decision.
+pub(crate) struct AuditedDecision {
+    pub verdict: &'static str,
+    pub reason: String,
+}
+
+/// The tool of an entry.
+#[derive(Clone, Copy)]
+pub(crate) struct AuditedTool<'a> {
+    /// `None` for the host's own tools.
+    pub server: Option<&'a str>,
+    pub name: &'a str,
+}
+
 /// One line of the log.
 #[derive(Debug, Serialize)]
 struct AuditEntry {
@@ -99,7 +120,7 @@ pub(crate) fn log_path(state: &Path) -> PathBuf {
 
 impl AuditLog {
     /// Opens the log and starts the writer. A failed write is reported as an event, once until a write succeeds.
-    pub fn open(path: &Path, crier: Arc<EventBus>) -> Result<Self, AuditError> {
+    pub fn open(path: &Path, event_bus: Arc<EventBus>) -> Result<Self, AuditError> {
         let journal = Journal::open(path, JournalOptions::default())?;
         let key = AuditKey::open(&path.with_file_name("audit.key"))?;
         let (entries, waiting) = mpsc::channel(MAX_QUEUED_ENTRIES);
@@ -107,20 +128,19 @@ impl AuditLog {
         let counted = Arc::clone(&lost);
         // A dedicated thread, because it lives as long as the host and a runtime waits for its blocking threads on
         // shutdown.
-        let writer = std::thread::Builder::new().name("wharf-audit".to_owned());
-        writer.spawn(move || run_writer(&journal, waiting, &counted, &crier))?;
+        wharf_threads::start_thread("wharf-audit", move || run_writer(&journal, waiting, &counted, &event_bus))?;
         Ok(Self { entries, lost, key })
     }
 
     /// Records a permission decision.
     pub fn record_decision(
         &self,
-        tool: (Option<&str>, &str),
+        tool: AuditedTool<'_>,
         arguments: &RawJson,
         caller: &ToolCaller,
-        (verdict, reason): (&'static str, &str),
+        AuditedDecision { verdict, reason }: AuditedDecision,
     ) {
-        self.record(tool, arguments, caller, AuditEvent::Decision { verdict, reason: reason.to_owned() });
+        self.record(tool, arguments, caller, AuditEvent::Decision { verdict, reason });
     }
 
     /// Records the end of a call.
@@ -129,21 +149,22 @@ impl AuditLog {
         tool: &ToolId,
         arguments: &RawJson,
         caller: &ToolCaller,
-        (ended, took): (&AuditedCallOutcome<'_>, Duration),
+        AuditedCallEnd { outcome, took }: AuditedCallEnd<'_>,
     ) {
         let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-        let success = matches!(ended, AuditedCallOutcome::Answered);
-        let error = match ended {
+        let success = matches!(outcome, AuditedCallOutcome::Answered);
+        let error = match outcome {
             AuditedCallOutcome::Answered => None,
             AuditedCallOutcome::ToolFailed => Some("the tool returned an error".to_owned()),
             AuditedCallOutcome::Failed(error) => Some(describe_error(error)),
             AuditedCallOutcome::Withdrawn => Some("cancelled by the caller (may have executed)".to_owned()),
         };
-        let tool = (Some(tool.server.as_str()), &*tool.tool);
+        let tool = AuditedTool { server: Some(tool.server.as_str()), name: &tool.tool };
         self.record(tool, arguments, caller, AuditEvent::Call { success, duration_ms, error });
     }
 
-    fn record(&self, (server, tool): (Option<&str>, &str), arguments: &RawJson, caller: &ToolCaller, what: AuditEvent) {
+    fn record(&self, tool: AuditedTool<'_>, arguments: &RawJson, caller: &ToolCaller, what: AuditEvent) {
+        let AuditedTool { server, name: tool } = tool;
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let entry = AuditEntry {
             schema: 2,
@@ -190,7 +211,7 @@ fn summarize_arguments(arguments: &RawJson, key: &AuditKey) -> ArgumentSummary {
 }
 
 /// Writes entries until all senders have been dropped.
-fn run_writer(journal: &Journal, mut waiting: mpsc::Receiver<AuditTask>, lost: &AtomicU64, crier: &EventBus) {
+fn run_writer(journal: &Journal, mut waiting: mpsc::Receiver<AuditTask>, lost: &AtomicU64, event_bus: &EventBus) {
     let mut failing = false;
     while let Some(task) = waiting.blocking_recv() {
         let written = match task {
@@ -204,12 +225,12 @@ fn run_writer(journal: &Journal, mut waiting: mpsc::Receiver<AuditTask>, lost: &
         };
         let dropped = lost.swap(0, Ordering::Relaxed);
         if dropped > 0 {
-            crier.publish(Event::AuditFailed { text: format!("{dropped} audit entries were lost (queue full)") });
+            event_bus.publish(Event::AuditFailed { text: format!("{dropped} audit entries were lost (queue full)") });
             let _ = journal.append(&serde_json::json!({ "schema": 2, "event": "lost", "entries": dropped }));
         }
         if let (Err(text), false) = (&written, failing) {
             tracing::error!("writing the audit log failed: {text}");
-            crier.publish(Event::AuditFailed { text: text.clone() });
+            event_bus.publish(Event::AuditFailed { text: text.clone() });
         }
         failing = written.is_err();
     }

@@ -22,13 +22,14 @@ use crate::audit::AuditLog;
 use crate::catalog::NameStyle;
 use crate::catalog_publisher::CatalogPublisher;
 use crate::context::{HostContext, HostSettings};
+use crate::definition_review::Remedy;
 use crate::events::{EventBus, EventReceiver};
-use crate::gate::{GateConfig, PromptPolicy, RuleGate, RuleSink, SharedGate};
+use crate::gate::{GateConfig, PromptFilter, PromptPolicy, RuleGate, RuleSink, SharedGate};
 use crate::host::Host;
 use crate::lister::ListingMode;
 use crate::logs::ServerLogs;
 use crate::results::ResultLimits;
-use crate::server::{LocalFactory, ServerEndpoint, Told};
+use crate::server::{DesiredServer, LocalFactory, ServerEndpoint};
 use crate::server_set;
 use crate::state_directory::{ApprovedDefinitions, StateDirectory};
 use crate::tool::ServerTool;
@@ -45,7 +46,7 @@ use crate::tool::ServerTool;
 ///
 /// use wharf::catalog::NameStyle;
 /// use wharf::guard::GuardProgram;
-/// use wharf::policy::{Rule, RuleAction, RuleAuthority, RuleOrigin, SourcedRule};
+/// use wharf::policy::Rule;
 /// use wharf::spec::{Environment, ServerEntry, ServerName, ServerSpec, StdioSpec};
 /// use wharf::{Ask, Asker, ClosureServer, Host, Limits, PromptPolicy, ServerState};
 ///
@@ -66,7 +67,6 @@ use crate::tool::ServerTool;
 ///
 /// let mut limits = Limits::default();
 /// limits.call = Duration::from_secs(20);
-/// let origin = RuleOrigin { place: "example".to_owned(), standing: RuleAuthority::User };
 ///
 /// let host = Host::builder()
 ///     .environment(Environment { env: Vec::new(), cwd: "/".into() })
@@ -75,9 +75,11 @@ use crate::tool::ServerTool;
 ///     .local(ServerName::new("greeter")?, || ClosureServer::new("greeter", "1.0"))
 ///     .limits(limits)
 ///     .name_style(NameStyle::default())
-///     .rules([SourcedRule { rule: Rule::new("mcp__some__*", RuleAction::Ask), origin }])
+///     .rules([Rule::ask("mcp__some__*"), Rule::deny("mcp__some__delete_*")])
 ///     .prompt_policy(PromptPolicy::default())
+///     .allow_prompted(Arc::new(|tool| tool.hints.read_only == Some(true)))
 ///     .asker(Arc::new(Decline))
+///     .remedy_text(|remedy| remedy.to_string())
 ///     .start()
 ///     .await?;
 /// host.wait_until_settled().await;
@@ -94,6 +96,7 @@ pub struct HostBuilder {
     gate: Option<Arc<dyn Gate>>,
     rules: Vec<SourcedRule>,
     when_asked: PromptPolicy,
+    allowed: Option<PromptFilter>,
     rule_sink: Option<RuleSink>,
     asker: Option<Arc<dyn Asker>>,
     state_dir: Option<PathBuf>,
@@ -152,12 +155,12 @@ impl HostBuilder {
         self
     }
 
-    /// Adds permission rules.
+    /// Adds permission rules: each is a [`Rule`](wharf_policy::Rule) of your program, or a [`SourcedRule`] of a file.
     ///
     /// See [`HostBuilder`](HostBuilder#example) for an example.
     #[must_use]
-    pub fn rules(mut self, rules: impl IntoIterator<Item = SourcedRule>) -> Self {
-        self.rules.extend(rules);
+    pub fn rules(mut self, rules: impl IntoIterator<Item = impl Into<SourcedRule>>) -> Self {
+        self.rules.extend(rules.into_iter().map(Into::into));
         self
     }
 
@@ -167,6 +170,15 @@ impl HostBuilder {
     #[must_use]
     pub fn prompt_policy(mut self, when_asked: PromptPolicy) -> Self {
         self.when_asked = when_asked;
+        self
+    }
+
+    /// Allows calls that need a prompt and that `allowed` accepts. Deny rules and prompts about changed definitions stay.
+    ///
+    /// See [`HostBuilder`](HostBuilder#example) for an example.
+    #[must_use]
+    pub fn allow_prompted(mut self, allowed: PromptFilter) -> Self {
+        self.allowed = Some(allowed);
         self
     }
 
@@ -185,6 +197,15 @@ impl HostBuilder {
     #[must_use]
     pub fn asker(mut self, asker: Arc<dyn Asker>) -> Self {
         self.asker = Some(asker);
+        self
+    }
+
+    /// Sets the text that names a remedy in the hint of a refused call, for a person and a model to read.
+    ///
+    /// See [`HostBuilder`](HostBuilder#example) for an example.
+    #[must_use]
+    pub fn remedy_text(mut self, text: impl Fn(Remedy<'_>) -> String + Send + Sync + 'static) -> Self {
+        self.options.remedies = Some(Arc::new(text));
         self
     }
 
@@ -279,7 +300,7 @@ impl HostBuilder {
         self
     }
 
-    /// Sets the connect options of each server by name, instead of surroundings, limits, guard and tap. Services remain
+    /// Sets the connect options of each server by name, instead of `environment`, limits, guard and tap. Services remain
     /// the host's.
     ///
     /// See [`HostBuilder`](HostBuilder#example) for an example.
@@ -289,12 +310,27 @@ impl HostBuilder {
         self
     }
 
-    /// Sets the lists that the host requests from its servers.
+    /// Sets which lists the host requests from its servers.
     ///
     /// See [`HostBuilder`](HostBuilder#example) for an example.
     #[must_use]
     pub fn listing_mode(mut self, attention: ListingMode) -> Self {
         self.options.attention = attention;
+        self
+    }
+
+    /// Starts a lazy server at once if its tools are not known from an earlier start, so that an agent sees them. Without
+    /// a state directory that is every lazy server.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// let builder = wharf::Host::builder().state_dir("state").list_lazy_servers();
+    /// # drop(builder);
+    /// ```
+    #[must_use]
+    pub fn list_lazy_servers(mut self) -> Self {
+        self.options.lists_lazy = true;
         self
     }
 
@@ -313,7 +349,7 @@ impl HostBuilder {
         self
     }
 
-    /// Sets the browser for login pages, which is opened after the asker's consent. Without a visitor or without an
+    /// Sets the browser for login pages, which is opened after the asker's consent. Without a browser or without an
     /// asker, a server that requires a login waits for [`Host::log_in`] or for a login by another process.
     ///
     /// See [`HostBuilder`](HostBuilder#example) for an example.
@@ -375,28 +411,29 @@ impl HostBuilder {
         Ok((host, events))
     }
 
-    async fn build(mut self) -> Result<(Host, Vec<(ServerName, Told)>), StartError> {
+    async fn build(mut self) -> Result<(Host, Vec<(ServerName, DesiredServer)>), StartError> {
         let (entries, local) = (std::mem::take(&mut self.servers), std::mem::take(&mut self.local));
         let (wanted, twice) = server_set::configs_by_name(entries);
         if let Some((name, _)) = twice.into_iter().next() {
             return Err(StartError::Twice(name));
         }
-        let mut all: Vec<(ServerName, Told)> = wanted.into_iter().collect();
+        let mut all: Vec<(ServerName, DesiredServer)> = wanted.into_iter().collect();
         for (name, settings, make) in local {
             if all.iter().any(|(other, _)| *other == name) {
                 return Err(StartError::Twice(name));
             }
-            all.push((name, Told { reach: ServerEndpoint::Local(make), settings, by_hand: None }));
+            all.push((name, DesiredServer { reach: ServerEndpoint::Local(make), settings, by_hand: None }));
         }
         if !all.is_empty() {
             // Builds the inspector's tables before the first list arrives.
-            tokio::task::spawn_blocking(wharf_inspect::prepare);
+            // Without a thread, the first list builds them.
+            let _ = wharf_threads::start_thread("wharf-inspect", wharf_inspect::prepare);
         }
         Ok((Host::from_context(self.build_context().await?), all))
     }
 
     async fn build_context(mut self) -> Result<Arc<HostContext>, StartError> {
-        let crier = Arc::new(EventBus::new());
+        let event_bus = Arc::new(EventBus::new());
         let logs = self.state_dir.as_deref().filter(|_| self.options.process_log.is_none());
         let logs = logs.map(|state| Arc::new(ServerLogs::in_state_dir(state)));
         if let Some(logs) = &logs {
@@ -405,7 +442,7 @@ impl HostBuilder {
         let (disk, approved, audit) = match self.state_dir {
             Some(path) => {
                 let (disk, approved) = StateDirectory::open(path).await.map_err(StartError::Disk)?;
-                let audit = AuditLog::open(&disk.audit_path(), Arc::clone(&crier));
+                let audit = AuditLog::open(&disk.audit_path(), Arc::clone(&event_bus));
                 (Some(disk), approved, Some(audit.map_err(|error| StartError::Disk(error.to_string()))?))
             }
             None => (None, ApprovedDefinitions::default(), None),
@@ -414,6 +451,7 @@ impl HostBuilder {
         let parts = GateConfig {
             rules: self.rules,
             when_asked: self.when_asked,
+            allowed: self.allowed,
             asker: asker.clone(),
             sink: self.rule_sink,
             audits: audit.is_some(),
@@ -436,11 +474,11 @@ impl HostBuilder {
             HostContext {
                 options: self.options,
                 servers: ArcSwap::default(),
-                shelf: CatalogPublisher::new(registry, adapt),
+                publisher: CatalogPublisher::new(registry, adapt),
                 gate,
                 rules: Arc::clone(&rules),
                 asker,
-                crier,
+                event_bus,
                 audit,
                 disk,
                 logs,
@@ -458,6 +496,9 @@ impl HostBuilder {
             }
         });
         rules.set_context(&context);
+        let explaining = Arc::downgrade(&context);
+        let explain = move |name: &str| explaining.upgrade()?.explain_missing_tool(name);
+        context.publisher.registry().set_absence_explainer(Arc::new(explain));
         // Set exactly once, here.
         let services = self.services.unwrap_or_else(|| crate::services::build_services(&context));
         let _ = context.services.set(services);
@@ -466,8 +507,8 @@ impl HostBuilder {
     }
 }
 
-async fn add_all(host: &Host, servers: Vec<(ServerName, Told)>) {
-    for (name, told) in servers {
-        host.add_server(name, told).await;
+async fn add_all(host: &Host, servers: Vec<(ServerName, DesiredServer)>) {
+    for (name, desired) in servers {
+        host.add_server(name, desired).await;
     }
 }

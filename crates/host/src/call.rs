@@ -7,17 +7,21 @@ use tokio::time::Instant;
 use wharf_client::{CallError, RawResult, ResultKind};
 use wharf_json::{RawJson, object_members};
 use wharf_spec::{ServerName, ToolId, UntrustedText};
-use wharf_tools::{CallRefusal, GatedCall, PermissionSource, RefusalReason, ToolCaller, ToolOutcome, closest_name};
+use wharf_tools::{
+    CallRefusal, GatedCall, PermissionSource, RefusalReason, ToolCaller, ToolError, ToolOutcome, closest_name,
+};
 use wharf_wire::{JsonDecodeError, JsonLimits, ToolResult, View as _};
 
-use crate::audit::AuditedCallOutcome;
+use crate::audit::{AuditedCallEnd, AuditedCallOutcome};
 use crate::catalog::{Catalog, CatalogTool};
 use crate::context::HostContext;
+use crate::definition_review::Remedy;
 use crate::error::HostError;
 use crate::events::Event;
 use crate::results::{self, ResultCacheKey};
 use crate::routing::CallDeadline;
 use crate::server::Server;
+use crate::tool::to_tool_error;
 
 /// Options of one call through the host: the caller, for the permission gate, and the options of the request.
 ///
@@ -27,8 +31,8 @@ use crate::server::Server;
 pub struct CallOptions {
     /// The caller. An agent by default: the person is prompted if the rules require it.
     pub caller: ToolCaller,
-    /// Options of the request on the connection. The timeout includes waiting for the server to become ready. If unset,
-    /// the tool's timeout applies, or the server's.
+    /// Options of the request on the connection. The timeout limits the wait for the server, and then the request
+    /// itself. If unset, the tool's timeout applies, or the server's.
     pub call: wharf_client::RequestOptions,
 }
 
@@ -115,7 +119,7 @@ impl HostContext {
         arguments: &RawJson,
         options: CallOptions,
     ) -> Result<ToolResponse, HostError> {
-        let seen = self.shelf.peek().version();
+        let seen = self.publisher.peek().version();
         let options = &options;
         let attempt = |tool: Arc<CatalogTool>| async move { self.call_found(&tool, arguments, options, seen).await };
         self.with_permitted_tool(id, arguments, options, attempt).await
@@ -150,32 +154,30 @@ impl HostContext {
         Ok(tool)
     }
 
-    /// Runs `attempt` on the tool's server. If the server was replaced during the wait, the call has not been sent:
+    /// Runs `attempt` on a server. If the server was replaced during the wait, the call has not been sent:
     /// the gate checks it again, because the replacement may be trusted less, and `attempt` runs on the replacement.
     ///
     /// Returns the last server with the outcome.
     pub async fn on_current_server<T, F: Future<Output = Result<T, HostError>>>(
         &self,
-        tool: &CatalogTool,
-        arguments: &RawJson,
-        options: &CallOptions,
+        mut server: Arc<Server>,
+        going: OutgoingCall<'_>,
         attempt: impl Fn(Arc<Server>) -> F,
-    ) -> Result<(Arc<Server>, Result<T, HostError>), HostError> {
-        let mut server = self.server(tool.id.server.as_str())?;
+    ) -> (Arc<Server>, Result<T, HostError>) {
         let mut outcome = attempt(Arc::clone(&server)).await;
         while let Some(other) = self.replacement_of(&server, &outcome) {
             server = other;
-            outcome = match self.check_gate_again(&server, tool, arguments, options).await {
+            outcome = match self.check_gate_again(&server, going).await {
                 Ok(()) => attempt(Arc::clone(&server)).await,
                 Err(error) => Err(error),
             };
         }
-        Ok((server, outcome))
+        (server, outcome)
     }
 
     /// Returns a tool that is not quarantined. Waits for its server if the tool is not in the catalog yet.
     pub async fn find_tool(&self, id: &ToolId, timeout: Option<Duration>) -> Result<Arc<CatalogTool>, HostError> {
-        let known = self.shelf.peek().tool(id).map(Arc::clone);
+        let known = self.publisher.peek().tool(id).map(Arc::clone);
         let tool = match known {
             Some(tool) => tool,
             None => self.wait_for_tool(id, timeout).await?,
@@ -183,7 +185,8 @@ impl HostContext {
         match tool.quarantine() {
             Some(reason) => {
                 let why = format!("the tool is quarantined until a person reviews and releases it: {reason}");
-                Err(HostError::Refused(CallRefusal::new(RefusalReason::Other(why))))
+                let hint = self.remedy_text(Remedy::Release(id));
+                Err(HostError::Refused(CallRefusal::new(RefusalReason::Other(why)).with_hint(hint)))
             }
             None => Ok(tool),
         }
@@ -205,20 +208,20 @@ impl HostContext {
 
     /// Returns the catalog once the server's tools are in it.
     async fn wait_for_tools(&self, server: &Server, timeout: Option<Duration>) -> Result<Arc<Catalog>, HostError> {
-        let patience = self.call_deadline(server, timeout);
+        let deadline = self.call_deadline(server, timeout);
         let learned =
-            server.with_connection(patience, |passage| async move { server.wait_for_tools(&passage, patience).await });
+            server.with_connection(deadline, |live| async move { server.wait_for_tools(&live, deadline).await });
         learned.await?;
-        Ok(self.shelf.catalog())
+        Ok(self.publisher.catalog())
     }
 
     /// Returns the catalog once all of the server's lists are in it.
     pub async fn wait_for_lists(&self, server: &Server, timeout: Option<Duration>) -> Result<Arc<Catalog>, HostError> {
-        let patience = self.call_deadline(server, timeout);
-        let learned = server
-            .with_connection(patience, |passage| async move { server.wait_for_all_lists(&passage, patience).await });
+        let deadline = self.call_deadline(server, timeout);
+        let learned =
+            server.with_connection(deadline, |live| async move { server.wait_for_all_lists(&live, deadline).await });
         learned.await?;
-        Ok(self.shelf.catalog())
+        Ok(self.publisher.catalog())
     }
 
     /// Returns the deadline of a call to this server.
@@ -272,7 +275,7 @@ impl HostContext {
         }
         let going = OutgoingCall { tool, arguments, options, seen, began };
         let send = |server: Arc<Server>| async move { self.send_call(&server, going).await };
-        let (server, outcome) = self.on_current_server(tool, arguments, options, send).await?;
+        let (server, outcome) = self.on_current_server(server, going, send).await;
         let ended = match &outcome {
             Ok(answer) if results::is_marked_error(&answer.result) => AuditedCallOutcome::ToolFailed,
             Ok(_) => AuditedCallOutcome::Answered,
@@ -289,28 +292,22 @@ impl HostContext {
     }
 
     /// Checks a call with the gate again, for a server that replaced the original one.
-    async fn check_gate_again(
-        &self,
-        server: &Server,
-        tool: &CatalogTool,
-        arguments: &RawJson,
-        options: &CallOptions,
-    ) -> Result<(), HostError> {
-        self.wait_for_tools(server, options.call.timeout).await?;
-        self.check_unchanged(tool)?;
-        self.check_gate(tool, arguments, &options.caller).await
+    async fn check_gate_again(&self, server: &Server, going: OutgoingCall<'_>) -> Result<(), HostError> {
+        self.wait_for_tools(server, going.options.call.timeout).await?;
+        self.check_unchanged(going.tool)?;
+        self.check_gate(going.tool, going.arguments, &going.options.caller).await
     }
 
     async fn send_call(&self, server: &Server, going: OutgoingCall<'_>) -> Result<RawResult, HostError> {
         let OutgoingCall { tool, arguments, options, seen, began } = going;
         let timeout = options.call.timeout.or_else(|| server.kept.load().timeout(&tool.id.tool));
-        let patience = CallDeadline::since(began, timeout.unwrap_or(self.options.limits.call));
-        let called = server.call_with_retry(patience, |passage| {
+        let deadline = CallDeadline::since(began, timeout.unwrap_or(self.options.limits.call));
+        let called = server.call_with_retry(deadline, |live| {
             let client_options = options.with_timeout(timeout);
             async move {
-                server.wait_for_tools(&passage, patience).await?;
+                server.wait_for_tools(&live, deadline).await?;
                 self.check_still_enabled(server, tool, seen)?;
-                let called = passage.connection.call_tool_raw(&tool.id.tool, arguments, client_options).await;
+                let called = live.connection.call_tool_raw(&tool.id.tool, arguments, client_options).await;
                 called.map_err(|error| server.call_error(error))
             }
         });
@@ -321,11 +318,11 @@ impl HostContext {
     /// server may have changed its definition and the settings may have excluded it. A tool seen in the current catalog
     /// version is unchanged.
     pub fn check_still_enabled(&self, server: &Server, tool: &CatalogTool, seen: u64) -> Result<(), HostError> {
-        if self.shelf.peek().version() != seen {
+        if self.publisher.peek().version() != seen {
             self.check_unchanged(tool)?;
         }
         if !server.kept.load().filter.admits(&tool.id.tool) {
-            return Err(unknown_tool_error(&self.shelf.catalog(), &tool.id));
+            return Err(unknown_tool_error(&self.publisher.catalog(), &tool.id));
         }
         Ok(())
     }
@@ -339,7 +336,7 @@ impl HostContext {
         self.server(server.name.as_str()).ok().filter(|now| now.generation > server.generation)
     }
 
-    /// Sends a request of any method. `tools/call` takes the same path as [`Context::call`].
+    /// Sends a request of any method. `tools/call` takes the same path as [`HostContext::call`].
     pub async fn request(
         &self,
         server: &ServerName,
@@ -395,7 +392,7 @@ impl HostContext {
     /// Checks that a tool's definition has not changed since it was permitted. A changed definition is a different
     /// tool.
     pub fn check_unchanged(&self, tool: &CatalogTool) -> Result<(), HostError> {
-        let catalog = self.shelf.peek();
+        let catalog = self.publisher.peek();
         match catalog.tool(&tool.id) {
             Some(now) if now.fingerprint == tool.fingerprint => Ok(()),
             Some(_) => Err(HostError::Refused(CallRefusal::new(RefusalReason::ApprovalStale))),
@@ -404,19 +401,13 @@ impl HostContext {
     }
 
     /// Publishes and audits the end of a call.
-    pub fn report_call_end(
-        &self,
-        tool: &ToolId,
-        arguments: &RawJson,
-        caller: &ToolCaller,
-        how: (&AuditedCallOutcome<'_>, Duration),
-    ) {
-        if self.crier.has_receivers() {
-            let success = matches!(how.0, AuditedCallOutcome::Answered);
-            self.crier.publish(Event::Called { tool: tool.clone(), duration: how.1, success });
+    pub fn report_call_end(&self, tool: &ToolId, arguments: &RawJson, caller: &ToolCaller, end: AuditedCallEnd<'_>) {
+        if self.event_bus.has_receivers() {
+            let success = matches!(end.outcome, AuditedCallOutcome::Answered);
+            self.event_bus.publish(Event::Called { tool: tool.clone(), duration: end.took, success });
         }
         if let Some(audit) = &self.audit {
-            audit.record_call(tool, arguments, caller, how);
+            audit.record_call(tool, arguments, caller, end);
         }
     }
 
@@ -427,13 +418,13 @@ impl HostContext {
 
 /// Parameters of one call that is being sent to a server.
 #[derive(Clone, Copy)]
-struct OutgoingCall<'a> {
-    tool: &'a CatalogTool,
-    arguments: &'a RawJson,
-    options: &'a CallOptions,
+pub struct OutgoingCall<'a> {
+    pub tool: &'a CatalogTool,
+    pub arguments: &'a RawJson,
+    pub options: &'a CallOptions,
     /// Catalog version in which the tool was found.
-    seen: u64,
-    began: Instant,
+    pub seen: u64,
+    pub began: Instant,
 }
 
 /// A call in progress. Its end is published and audited even if the caller drops the future.
@@ -450,7 +441,12 @@ impl CallRecord<'_> {
     fn finish(&mut self, ended: &AuditedCallOutcome<'_>) -> Duration {
         let Some(began) = self.began.take() else { return Duration::ZERO };
         let took = began.elapsed();
-        self.context.report_call_end(&self.tool.id, self.arguments, self.caller, (ended, took));
+        self.context.report_call_end(
+            &self.tool.id,
+            self.arguments,
+            self.caller,
+            AuditedCallEnd { outcome: ended, took },
+        );
         took
     }
 }
@@ -458,6 +454,25 @@ impl CallRecord<'_> {
 impl Drop for CallRecord<'_> {
     fn drop(&mut self) {
         self.finish(&AuditedCallOutcome::Withdrawn);
+    }
+}
+
+impl HostContext {
+    /// Returns the failure of the server that a tool's name belongs to, if the server is not connected. Names are
+    /// compared with those of the servers, in the styles that begin with the server; the longest match wins.
+    pub fn explain_missing_tool(&self, name: &str) -> Option<ToolError> {
+        let belongs = |server: &str| {
+            let rest = name.strip_prefix("mcp__").and_then(|rest| rest.strip_prefix(server)?.strip_prefix("__"));
+            rest.or_else(|| name.strip_prefix("mcp_")?.strip_prefix(server)?.strip_prefix('_')).is_some()
+        };
+        let servers = self.servers.load();
+        let named = servers.iter().filter(|(server, _)| belongs(server.as_str()));
+        let (_, server) = named.max_by_key(|(server, _)| server.as_str().len())?;
+        if server.live_connection().is_some() {
+            return None;
+        }
+        let error = server.unavailable_error(&server.snapshot.borrow());
+        Some(to_tool_error(&error))
     }
 }
 

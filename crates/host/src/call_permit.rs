@@ -11,8 +11,8 @@ use wharf_spec::ToolId;
 use wharf_tools::ToolCaller;
 use wharf_wire::ToolResult;
 
-use crate::audit::AuditedCallOutcome;
-use crate::call::CallOptions;
+use crate::audit::{AuditedCallEnd, AuditedCallOutcome};
+use crate::call::{CallOptions, OutgoingCall};
 use crate::catalog::CatalogTool;
 use crate::context::HostContext;
 use crate::error::HostError;
@@ -82,7 +82,8 @@ impl CallPermit {
     fn record(&mut self, ended: &AuditedCallOutcome<'_>) {
         let took = self.began.elapsed();
         self.is_over = true;
-        self.context.report_call_end(&self.tool.id, &self.arguments, &self.caller, (ended, took));
+        let end = AuditedCallEnd { outcome: ended, took };
+        self.context.report_call_end(&self.tool.id, &self.arguments, &self.caller, end);
         if !matches!(ended, AuditedCallOutcome::Withdrawn) {
             self.server.stats.record(&self.tool.id.tool, took, matches!(ended, AuditedCallOutcome::Answered));
         }
@@ -94,7 +95,8 @@ impl PermitRequest<'_> {
         let began = Instant::now();
         let Self { context, arguments, options } = self;
         let attempt = |server| async move { self.wait_and_permit(&server, tool, began).await };
-        context.on_current_server(tool, arguments, options, attempt).await?.1
+        let server = context.server(tool.id.server.as_str())?;
+        context.on_current_server(server, OutgoingCall { tool, arguments, options, seen: 0, began }, attempt).await.1
     }
 
     /// Waits for a free slot and for the server, as a call does.
@@ -105,13 +107,13 @@ impl PermitRequest<'_> {
         began: Instant,
     ) -> Result<CallPermit, HostError> {
         let timeout = self.options.call.timeout.or_else(|| server.kept.load().timeout(&tool.id.tool));
-        let patience = CallDeadline::since(began, timeout.unwrap_or(self.context.options.limits.call));
-        let turn = server.acquire_slot(patience).await?;
+        let deadline = CallDeadline::since(began, timeout.unwrap_or(self.context.options.limits.call));
+        let turn = server.acquire_slot(deadline).await?;
         // Counts as a use during the wait, so that the server is not stopped as idle.
-        let entered = server.with_connection(patience, |passage| async move {
-            server.wait_for_tools(&passage, patience).await?;
+        let entered = server.with_connection(deadline, |live| async move {
+            server.wait_for_tools(&live, deadline).await?;
             self.context.check_still_enabled(server, tool, 0)?;
-            Ok(self.build_permit(server, tool, passage.connection, timeout))
+            Ok(self.build_permit(server, tool, live.connection, timeout))
         });
         let mut permit = entered.await?;
         permit._turn = turn;

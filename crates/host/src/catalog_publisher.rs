@@ -78,9 +78,9 @@ impl CatalogPublisher {
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         let newer = owners.get(&server.name).is_some_and(|owner| *owner > server.generation);
         let may = !newer && {
-            let standing = server.standing.borrow();
-            let old = section.freshness != ListFreshness::Live && matches!(standing.way, Availability::Open(_));
-            standing.epoch == epoch && standing.offers_tools() && !old
+            let snapshot = server.snapshot.borrow();
+            let old = section.freshness != ListFreshness::Live && matches!(snapshot.way, Availability::Open(_));
+            snapshot.epoch == epoch && snapshot.offers_tools() && !old
         };
         if !may {
             return PublishOutcome::Refused;
@@ -88,9 +88,8 @@ impl CatalogPublisher {
         let before = self.catalog.load().section(server.name.as_str()).map(Arc::clone);
         let same = before.is_some_and(|before| before.has_same_content(&section));
         owners.insert(server.name.clone(), server.generation);
-        self.catalog.store(Arc::new(self.catalog.load().with(section)));
-        self.registry.replace_provider(server.name.as_str(), tools);
-        self.version.send_modify(|version| *version += 1);
+        let catalog = self.catalog.load().with(section);
+        self.store(server, catalog, tools);
         if same { PublishOutcome::Same } else { PublishOutcome::Changed }
     }
 
@@ -101,10 +100,22 @@ impl CatalogPublisher {
             return false;
         }
         owners.remove(&server.name);
-        self.catalog.store(Arc::new(self.catalog.load().without(&server.name)));
-        self.registry.replace_provider(server.name.as_str(), Vec::new());
-        self.version.send_modify(|version| *version += 1);
+        let catalog = self.catalog.load().without(&server.name);
+        self.store(server, catalog, Vec::new());
         true
+    }
+
+    /// Stores a catalog with a changed section, and the tools of that section.
+    fn store(&self, server: &Server, catalog: Catalog, tools: Vec<Arc<dyn Tool>>) {
+        let has_lists = |catalog: &Catalog| (catalog.has_resources(), catalog.has_prompts());
+        let has_now = has_lists(&catalog);
+        let before = self.catalog.swap(Arc::new(catalog));
+        self.registry.replace_provider(server.name.as_str(), tools);
+        if has_lists(&before) != has_now {
+            // The management tools for resources and prompts depend on it.
+            self.registry.republish();
+        }
+        self.version.send_modify(|version| *version += 1);
     }
 }
 
@@ -113,12 +124,12 @@ mod tests {
     use wharf_spec::ServerSettings;
 
     use crate::host::Host;
-    use crate::server::{ServerEndpoint, Told};
+    use crate::server::{DesiredServer, ServerEndpoint};
 
     use super::*;
 
     #[tokio::test]
-    async fn a_server_has_no_part_in_what_another_of_its_name_offered() {
+    async fn replacement_server_does_not_inherit_a_section() {
         let name = ServerName::new("one").unwrap();
         let make = || {
             let server = wharf_client::ClosureServer::new("one", "1");
@@ -127,10 +138,11 @@ mod tests {
         let host = Host::builder().local(name.clone(), make).start().await.unwrap();
         host.wait_until_settled().await;
         let (context, first) = (host.context(), host.context().server("one").unwrap());
-        assert_eq!(context.shelf.own_section(&first).unwrap().resources.len(), 1);
+        assert_eq!(context.publisher.own_section(&first).unwrap().resources.len(), 1);
         let reach = ServerEndpoint::Local(Arc::new(|| Err("never".to_owned())));
-        let second = host.start_server(name, Told { reach, settings: ServerSettings::default(), by_hand: None }).await;
-        assert!(context.shelf.own_section(&second).is_none());
+        let second =
+            host.start_server(name, DesiredServer { reach, settings: ServerSettings::default(), by_hand: None }).await;
+        assert!(context.publisher.own_section(&second).is_none());
         host.close().await;
     }
 }

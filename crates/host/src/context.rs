@@ -20,6 +20,7 @@ use crate::ask::Asker;
 use crate::audit::AuditLog;
 use crate::catalog::NameStyle;
 use crate::catalog_publisher::CatalogPublisher;
+use crate::definition_review::RemedyText;
 use crate::error::HostError;
 use crate::events::{Event, EventBus};
 use crate::gate::RuleGate;
@@ -49,8 +50,11 @@ pub(crate) struct HostSettings {
     pub process_log: Option<Arc<dyn ProcessLog>>,
     pub prepare: Option<ConnectOptionsFactory>,
     pub attention: ListingMode,
+    /// Start lazy servers whose tools are not known.
+    pub lists_lazy: bool,
     pub accounts: Option<AccountFactory>,
     pub visitors: Option<BrowserFactory>,
+    pub remedies: Option<RemedyText>,
 }
 
 /// Returns the connect options of a server by name.
@@ -60,12 +64,12 @@ pub(crate) type ConnectOptionsFactory = Arc<dyn Fn(&str) -> ConnectOptions + Sen
 pub(crate) struct HostContext {
     pub options: HostSettings,
     pub servers: ArcSwap<HashMap<ServerName, Arc<Server>>>,
-    pub shelf: CatalogPublisher,
+    pub publisher: CatalogPublisher,
     pub gate: Arc<dyn Gate>,
     /// The rules of the default gate, which need to know the servers.
     pub rules: Arc<RuleGate>,
     pub asker: Option<Arc<dyn Asker>>,
-    pub crier: Arc<EventBus>,
+    pub event_bus: Arc<EventBus>,
     pub audit: Option<AuditLog>,
     pub disk: Option<StateDirectory>,
     /// The servers' log files, if this host writes them.
@@ -166,17 +170,17 @@ impl HostContext {
     }
 
     /// Publishes a change of a server's state.
-    pub fn publish_state(&self, server: &Server, standing: &ServerSnapshot) {
-        let trouble = standing.trouble.clone().filter(|_| standing.state != ServerState::Ready);
-        match (&trouble, standing.state) {
+    pub fn publish_state(&self, server: &Server, snapshot: &ServerSnapshot) {
+        let trouble = snapshot.trouble.clone().filter(|_| snapshot.state != ServerState::Ready);
+        match (&trouble, snapshot.state) {
             // Listeners receive the event; a warning in the log would repeat it.
-            (Some(trouble), ServerState::Failed | ServerState::AuthRequired) if !self.crier.has_receivers() => {
-                tracing::warn!(target: "wharf::state", server = %server.name, state = %standing.state, "{trouble}");
+            (Some(trouble), ServerState::Failed | ServerState::AuthRequired) if !self.event_bus.has_receivers() => {
+                tracing::warn!(target: "wharf::state", server = %server.name, state = %snapshot.state, "{trouble}");
             }
-            (Some(trouble), _) => tracing::info!(server = %server.name, state = %standing.state, "{trouble}"),
-            (None, _) => tracing::info!(server = %server.name, state = %standing.state),
+            (Some(trouble), _) => tracing::info!(server = %server.name, state = %snapshot.state, "{trouble}"),
+            (None, _) => tracing::info!(server = %server.name, state = %snapshot.state),
         }
-        self.crier.publish(Event::State { server: server.name.clone(), state: standing.state, trouble });
+        self.event_bus.publish(Event::State { server: server.name.clone(), state: snapshot.state, trouble });
     }
 
     /// Publishes the change of a resource, as an event and as a note to the agent.
@@ -185,7 +189,7 @@ impl HostContext {
             return;
         }
         self.push_note(server.name.as_str(), &format!("the resource {} has changed", display_uri(&uri)));
-        self.crier.publish(Event::ResourceUpdated { server: server.name.clone(), uri });
+        self.event_bus.publish(Event::ResourceUpdated { server: server.name.clone(), uri });
     }
 
     /// Publishes that resources may have changed while the subscription was interrupted.
@@ -194,7 +198,7 @@ impl HostContext {
             let note =
                 format!("the resource {} may have changed while the subscription was interrupted", display_uri(&uri));
             self.push_note(server.name.as_str(), &note);
-            self.crier.publish(Event::ResourceUpdated { server: server.name.clone(), uri });
+            self.event_bus.publish(Event::ResourceUpdated { server: server.name.clone(), uri });
         }
     }
 
@@ -209,7 +213,7 @@ impl HostContext {
     /// Queues a note about a server for the agent's next request to a model. A closing host queues nothing.
     pub fn push_note(&self, server: &str, text: &str) {
         if !self.is_closing() {
-            self.shelf.registry().notes().push(server, text);
+            self.publisher.registry().notes().push(server, text);
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use wharf_auth::LoginError;
 use wharf_client::{AuthRecovery, CallError};
 use wharf_spec::{ServerName, UntrustedText};
-use wharf_tools::CallRefusal;
+use wharf_tools::{CallRefusal, RefusalReason};
 
 use crate::server_error::ServerError;
 use crate::supervise::ServerState;
@@ -42,7 +42,7 @@ pub enum HostError {
     #[error("{0}")]
     Refused(CallRefusal),
     /// The server is not available.
-    #[error("server `{server}` is {state}{}", CauseSuffix(.trouble))]
+    #[error("server `{server}` {}{}", .state.predicate(), CauseSuffix(.trouble))]
     Unavailable {
         /// The server.
         server: ServerName,
@@ -54,7 +54,7 @@ pub enum HostError {
         trouble: Option<Arc<ServerError>>,
     },
     /// The server did not become ready, or had no free slot, before the deadline.
-    #[error("server `{server}` was still {what} after {} s{}", .after.as_secs(), CauseSuffix(.trouble))]
+    #[error("server `{server}` was still {what} after {}{}", DurationText(*.after), CauseSuffix(.trouble))]
     NotInTime {
         /// The server.
         server: ServerName,
@@ -89,6 +89,9 @@ pub enum HostError {
         /// The error.
         error: LoginError,
     },
+    /// A person's decision could not be saved. It holds until the host is closed.
+    #[error("saving the decision failed: {0}")]
+    NotSaved(String),
     /// The host has been closed.
     #[error("the host is closed")]
     Closed,
@@ -133,8 +136,39 @@ impl HostError {
                 ServerState::AuthRequired => Some(login_hint(server, trouble.as_deref())),
                 _ => None,
             },
+            Self::Refused(refusal) => refusal.hint.clone().or_else(|| refusal_hint(&refusal.reason)),
+            Self::Call { error, .. } => call_hint(error).map(str::to_owned),
+            Self::NotInTime { .. } => Some("the call was not sent; call it again later".to_owned()),
             _ => None,
         }
+    }
+}
+
+/// Returns the next step after a refusal whose gate gave none.
+fn refusal_hint(reason: &RefusalReason) -> Option<String> {
+    Some(match reason {
+        RefusalReason::NobodyToAsk { rule } => {
+            format!("add the rule {}, or set an asker", UntrustedText::new(rule.as_str()).truncate(500))
+        }
+        RefusalReason::Denied { .. } => "remove or narrow the rule that denies the call".to_owned(),
+        RefusalReason::SaidNo { .. } => "ask the person before calling the tool again".to_owned(),
+        RefusalReason::DefinitionChanged => "review the change and approve it at a prompt".to_owned(),
+        RefusalReason::ApprovalStale => "call the tool again".to_owned(),
+        RefusalReason::NotApproved => "approve the provider of the tool".to_owned(),
+        _ => return None,
+    })
+}
+
+/// Returns the next step after a call that failed on the connection.
+fn call_hint(error: &CallError) -> Option<&'static str> {
+    match error {
+        CallError::ServerGone(_) | CallError::Busy => Some("the call was not executed; it may be called again"),
+        CallError::OutcomeUnknown(_) => Some("check whether the action took effect before calling it again"),
+        CallError::TimedOut { .. } => {
+            Some("the call was cancelled; check whether the action took effect before calling it again")
+        }
+        CallError::TooLarge { .. } | CallError::Discarded(_) => Some("ask for less at once"),
+        _ => None,
     }
 }
 
@@ -167,10 +201,45 @@ impl std::fmt::Display for ParenthesizedReason<'_> {
     }
 }
 
+/// A duration in seconds, or in milliseconds below one second.
+struct DurationText(Duration);
+
+impl std::fmt::Display for DurationText {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0.as_secs() {
+            0 => write!(f, "{} ms", self.0.as_millis()),
+            seconds => write!(f, "{seconds} s"),
+        }
+    }
+}
+
 struct CauseSuffix<'a>(&'a Option<Arc<ServerError>>);
 
 impl std::fmt::Display for CauseSuffix<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.as_ref().map_or(Ok(()), |trouble| write!(f, ": {trouble}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_denial_has_a_hint() {
+        let rule = || r#"{"tool":"mcp__demo__\u001b","action":"allow"}"#.to_owned();
+        for (reason, expected) in [
+            (RefusalReason::NobodyToAsk { rule: rule() }, "add the rule"),
+            (RefusalReason::Denied { rule: rule() }, "remove or narrow the rule"),
+            (RefusalReason::SaidNo { because: None }, "ask the person"),
+            (RefusalReason::DefinitionChanged, "review the change"),
+            (RefusalReason::ApprovalStale, "call the tool again"),
+            (RefusalReason::NotApproved, "approve the provider"),
+        ] {
+            let hint = HostError::Refused(CallRefusal::new(reason)).hint().unwrap();
+            assert!(hint.starts_with(expected), "{hint}");
+        }
+        let own = CallRefusal::new(RefusalReason::DefinitionChanged).with_hint("wait");
+        assert_eq!(HostError::Refused(own).hint().as_deref(), Some("wait"));
     }
 }

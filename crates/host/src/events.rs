@@ -97,7 +97,7 @@ pub enum Event {
         /// The error.
         text: String,
     },
-    /// Saving approved or released definitions has failed: they hold only until the host stops.
+    /// Saving approved or released definitions has failed: they are lost when the host stops.
     NotKept {
         /// The error.
         text: String,
@@ -114,7 +114,7 @@ pub enum Event {
 /// An event and its time.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Told {
+pub struct TimedEvent {
     /// Time of the event.
     pub at: SystemTime,
     /// The event.
@@ -122,13 +122,13 @@ pub struct Told {
 }
 
 /// A receiver of events. The host never waits for it; a slow receiver loses events and learns their number.
-pub struct EventReceiver(broadcast::Receiver<Told>);
+pub struct EventReceiver(broadcast::Receiver<TimedEvent>);
 
 /// An item returned by [`EventReceiver::next`].
 #[derive(Debug, Clone)]
 pub enum EventDelivery {
     /// An event.
-    Event(Told),
+    Event(TimedEvent),
     /// Number of events dropped because the receiver was slow.
     Missed(u64),
 }
@@ -145,7 +145,7 @@ impl EventReceiver {
 }
 
 /// Sender of events.
-pub(crate) struct EventBus(ArcSwapOption<broadcast::Sender<Told>>);
+pub(crate) struct EventBus(ArcSwapOption<broadcast::Sender<TimedEvent>>);
 
 impl EventBus {
     pub fn new() -> Self {
@@ -168,7 +168,7 @@ impl EventBus {
     pub fn publish(&self, event: Event) {
         if let Some(teller) = self.0.load().as_ref().filter(|teller| teller.receiver_count() > 0) {
             // Fails if the last receiver has just been dropped.
-            let _ = teller.send(Told { at: SystemTime::now(), event: truncate_event(event) });
+            let _ = teller.send(TimedEvent { at: SystemTime::now(), event: truncate_event(event) });
         }
     }
 
@@ -225,15 +225,15 @@ mod tests {
     use wharf_wire::LogLevel;
 
     async fn publish_and_receive(event: Event) -> Event {
-        let crier = EventBus::new();
-        let mut events = crier.subscribe();
-        crier.publish(event);
+        let event_bus = EventBus::new();
+        let mut events = event_bus.subscribe();
+        event_bus.publish(event);
         let Some(EventDelivery::Event(told)) = events.next().await else { panic!("nothing was told") };
         told.event
     }
 
     #[tokio::test]
-    async fn an_event_keeps_little_of_what_a_server_says() {
+    async fn events_truncate_server_text() {
         let server = ServerName::new("one").unwrap();
         for (length, whole) in [(10, true), (1 << 20, false)] {
             let text = "ü".repeat(length);

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use wharf_json::RawJson;
 use wharf_policy::{
-    CallDecision, DecisionReason, Grant, GrantLifetime, GrantScope, GrantSet, PermissionEvaluator, PinSet, Policy,
-    Rule, RuleAction, RuleProblem, RuleWriteError, SourcedRule, diff_definitions,
+    CallDecision, DecisionReason, Grant, GrantLifetime, GrantScope, GrantSet, PermissionEvaluator, PinLimitReached,
+    PinSet, Policy, Rule, RuleAction, RuleProblem, RuleWriteError, SourcedRule, diff_definitions,
 };
 use wharf_spec::{Fingerprint, ServerName, ServerOrigin, ToolId};
 use wharf_tools::{
@@ -17,13 +17,19 @@ use wharf_tools::{
 };
 
 use crate::ask::{Ask, Asker, PermissionAnswer, PermissionAsk, ask_and_wait};
+use crate::audit::{AuditedDecision, AuditedTool};
 use crate::context::HostContext;
+use crate::definition_review::Remedy;
 use crate::events::Event;
 
 /// Receives the rule created by the answer "always", to save it. Called on a runtime thread: it must not block.
 pub type RuleSink = Arc<dyn Fn(&Rule) + Send + Sync>;
 
-/// Behaviour for calls that the rules require a prompt for.
+/// Decides whether a call that needs a prompt is allowed without one. Not consulted about denied calls and changed
+/// definitions. Called on a runtime thread: it must not block.
+pub type PromptFilter = Arc<dyn Fn(&ToolDescription) -> bool + Send + Sync>;
+
+/// What to do when the rules require a prompt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PromptPolicy {
@@ -37,6 +43,7 @@ pub enum PromptPolicy {
 /// Gate that evaluates rules, grants and pins, and prompts the person if they require it.
 pub(crate) struct RuleGate {
     when_asked: PromptPolicy,
+    allowed: Option<PromptFilter>,
     asker: Option<Arc<dyn Asker>>,
     sink: Option<RuleSink>,
     /// Enables the audit of decisions.
@@ -46,7 +53,7 @@ pub(crate) struct RuleGate {
     state: Mutex<GateState>,
     context: OnceLock<Weak<HostContext>>,
     /// Serializes prompts: the answer to one may settle the next.
-    desk: Semaphore,
+    question_permit: Semaphore,
 }
 
 struct GateState {
@@ -67,6 +74,7 @@ type HostToolKey = (Arc<str>, Option<(ServerOrigin, ServerName)>);
 pub(crate) struct GateConfig {
     pub rules: Vec<SourcedRule>,
     pub when_asked: PromptPolicy,
+    pub allowed: Option<PromptFilter>,
     pub asker: Option<Arc<dyn Asker>>,
     pub sink: Option<RuleSink>,
     pub audits: bool,
@@ -90,7 +98,7 @@ impl GateState {
 
 impl RuleGate {
     pub fn new(parts: GateConfig) -> Arc<Self> {
-        let GateConfig { rules, when_asked, asker, sink, audits, pins } = parts;
+        let GateConfig { rules, when_asked, allowed, asker, sink, audits, pins } = parts;
         let policy = Arc::new(Policy::compile(rules.clone(), &[]));
         let state = GateState {
             rules,
@@ -102,13 +110,14 @@ impl RuleGate {
         };
         Arc::new(Self {
             when_asked,
+            allowed,
             asker,
             sink,
             audits,
             began: Instant::now(),
             state: Mutex::new(state),
             context: OnceLock::new(),
-            desk: Semaphore::new(1),
+            question_permit: Semaphore::new(1),
         })
     }
 
@@ -162,6 +171,16 @@ impl RuleGate {
     /// Returns the approved definitions.
     pub fn pins(&self) -> PinSet {
         self.state().pins.clone()
+    }
+
+    /// Records the approval of a definition.
+    pub fn approve_definition(
+        &self,
+        tool: (ServerOrigin, ToolId),
+        fingerprint: Fingerprint,
+        definition: &str,
+    ) -> Result<(), PinLimitReached> {
+        self.state().pins.approve(tool, fingerprint, definition)
     }
 
     fn state(&self) -> MutexGuard<'_, GateState> {
@@ -230,12 +249,13 @@ impl RuleGate {
     fn pin_definition(&self, tool: &ToolDescription) {
         let Some((id, fingerprint)) = tool_identity(tool) else { return };
         let Some(context) = self.context() else { return };
-        let shelf = context.shelf.peek();
+        let publisher = context.publisher.peek();
         // The catalog may hold a newer definition, which has not been approved.
-        let definition = shelf.tool(&id).filter(|tool| tool.fingerprint == fingerprint);
+        let definition = publisher.tool(&id).filter(|tool| tool.fingerprint == fingerprint);
         let Some(definition) = definition.map(|tool| tool.definition.raw.clone()) else { return };
         let Ok(server) = context.server(id.server.as_str()) else { return };
-        let approved = self.state().pins.approve((server.origin(), id), fingerprint, definition.as_str());
+        let definition = server.redact(definition.as_str());
+        let approved = self.state().pins.approve((server.origin(), id), fingerprint, &definition);
         match approved {
             Ok(()) => context.save_pins(),
             Err(full) => tracing::warn!("{full}"),
@@ -261,7 +281,7 @@ impl RuleGate {
                 self.record_decision(caller, tool, arguments, "deny", &why);
                 RuleDecision::No(CallRefusal::new(RefusalReason::Denied { rule: why.to_string() }))
             }
-            CallDecision::Ask { why, changed } => match self.prompt_waiver(caller, changed.as_deref()) {
+            CallDecision::Ask { why, changed } => match self.prompt_waiver(caller, tool, changed.as_deref()) {
                 Some(reason) => {
                     if changed.is_none() {
                         self.pin_definition(tool);
@@ -277,10 +297,17 @@ impl RuleGate {
     /// Returns the reason for skipping a prompt, if there is one. A changed definition may be called with the caller's
     /// own consent, which does not approve it. [`PromptPolicy::Allow`] does not cover it, because a different definition
     /// was approved.
-    fn prompt_waiver(&self, caller: &ToolCaller, changed: Option<&str>) -> Option<&'static str> {
+    fn prompt_waiver(
+        &self,
+        caller: &ToolCaller,
+        tool: &ToolDescription,
+        changed: Option<&str>,
+    ) -> Option<&'static str> {
+        let is_allowed = || self.allowed.as_ref().is_some_and(|allowed| allowed(tool));
         match (caller.consent, self.when_asked, changed) {
             (CallerConsent::Given, ..) => Some("the caller gave consent"),
             (CallerConsent::Ask, PromptPolicy::Allow, None) => Some("prompts are disabled and count as allowed"),
+            (CallerConsent::Ask, _, None) if is_allowed() => Some("allowed for this session in advance"),
             _ => None,
         }
     }
@@ -288,8 +315,13 @@ impl RuleGate {
     /// Returns the refusal of a call that requires a prompt, for a host without an asker.
     fn no_asker_refusal(&self, tool: &ToolDescription, changed: Option<&str>) -> CallRefusal {
         if changed.is_some() {
-            let hint = "review the change and approve it at a prompt";
-            return CallRefusal::new(RefusalReason::DefinitionChanged).with_hint(hint);
+            let refusal = CallRefusal::new(RefusalReason::DefinitionChanged);
+            return match (tool_identity(tool), self.context()) {
+                (Some((id, _)), Some(context)) => {
+                    refusal.with_hint(context.remedy_text(Remedy::ApproveDefinition(&id)))
+                }
+                _ => refusal,
+            };
         }
         let rule = self.allow_rule(tool).ok().and_then(|rule| serde_json::to_string(&rule).ok()).unwrap_or_default();
         let refusal = CallRefusal::new(RefusalReason::NobodyToAsk { rule });
@@ -342,7 +374,7 @@ impl RuleGate {
     /// Prompts the person once no other prompt is open. The timeout starts when the prompt is shown.
     async fn prompt_exclusively(&self, pending: PendingAttempt, time: Duration) -> Result<(), CallRefusal> {
         let PendingAttempt { caller, tool, arguments } = pending;
-        let _desk = self.desk.acquire().await;
+        let _desk = self.question_permit.acquire().await;
         if !self.is_current_definition(&tool) {
             return Err(CallRefusal::new(RefusalReason::ApprovalStale));
         }
@@ -396,8 +428,8 @@ impl RuleGate {
             None => ToolId::new(&server_of(tool).or_else(|| ServerName::new("wharf").ok())?, &*tool.name),
         };
         let context = self.context()?;
-        context.crier.publish(Event::Asked { server: id.server.clone(), kind: "permission" });
-        let after = context.shelf.peek().tool(&id).map(|tool| tool.definition.raw.clone());
+        context.event_bus.publish(Event::Asked { server: id.server.clone(), kind: "permission" });
+        let after = context.publisher.peek().tool(&id).map(|tool| tool.definition.raw.clone());
         let changed = before.zip(after).map(|(before, after)| diff_definitions(before, after.as_str()).to_string());
         let always = self.allow_rule(tool);
         let (tool, arguments, caller) = (Arc::clone(tool), arguments.clone(), Arc::clone(&caller.name));
@@ -413,14 +445,14 @@ impl RuleGate {
     fn is_current_definition(&self, tool: &ToolDescription) -> bool {
         let Some((id, fingerprint)) = tool_identity(tool) else { return true };
         let Some(context) = self.context() else { return false };
-        let catalog = context.shelf.peek();
+        let catalog = context.publisher.peek();
         catalog.tool(&id).is_some_and(|tool| tool.fingerprint == fingerprint)
     }
 
     /// Returns the current generation and epoch of a tool's server, to which an answer applies.
     fn server_version(&self, tool: &ToolDescription) -> Option<(u64, Option<u64>)> {
         let server = self.context()?.server(server_of(tool)?.as_str()).ok()?;
-        Some((server.generation, server.live_connection().map(|passage| passage.epoch)))
+        Some((server.generation, server.live_connection().map(|live| live.epoch)))
     }
 
     fn record_grant(&self, tool: &ToolDescription, lifetime: GrantLifetime) {
@@ -465,7 +497,8 @@ impl RuleGate {
         let provider = tool.origin.as_ref().map(|origin| &*origin.provider);
         let server = provider.or(tool.about.as_ref().map(|about| &*about.provider));
         let name = tool.origin.as_ref().map_or(&*tool.name, |origin| &*origin.name);
-        audit.record_decision((server, name), arguments, caller, (verdict, &why.to_string()));
+        let decision = AuditedDecision { verdict, reason: why.to_string() };
+        audit.record_decision(AuditedTool { server, name }, arguments, caller, decision);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The host: the handle that an embedder holds.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,21 +12,21 @@ use tokio::time::Instant;
 use wharf_client::{Connection, RawResult};
 use wharf_json::RawJson;
 use wharf_spec::{ServerEntry, ServerName, ToolId};
-use wharf_tools::{CallRefusal, RefusalReason, Registry, ToolCaller};
+use wharf_tools::{CallRefusal, Registry, ToolCaller};
 
 use crate::access::{self, ServerAccess};
 use crate::account::{LoginState, ServerAccount};
 use crate::builder::HostBuilder;
 use crate::call::{CallOptions, ToolResponse};
 use crate::call_permit::CallPermit;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, ServerLists};
 use crate::context::HostContext;
 use crate::error::HostError;
 use crate::events::EventReceiver;
 use crate::lister::ListingMode;
 use crate::resource_subscriptions::ResourceSubscriptions;
-use crate::server::{EffectiveSettings, Server, Told};
-use crate::server_set::{self, ServerSetChanges};
+use crate::server::{DesiredServer, EffectiveSettings, Server};
+use crate::server_set::{self, LocalEntry, LocalServers, ServerSetChanges};
 use crate::stats::{ServerStats, ToolStats};
 use crate::status::{ServerStatus, server_status};
 use crate::supervise::{
@@ -52,7 +52,7 @@ const ACCOUNT_FINISH_TIMEOUT: Duration = Duration::from_secs(15);
 /// ```
 /// use wharf::{CallOptions, Host, RequestOptions};
 /// # use serde_json::json;
-/// # use wharf::policy::{Rule, RuleAction, RuleAuthority, RuleOrigin, SourcedRule};
+/// # use wharf::policy::Rule;
 /// # use wharf::spec::ServerName;
 /// # use wharf::{ClosureServer, RawJson, ToolReply};
 /// # fn greeter() -> ClosureServer {
@@ -60,15 +60,11 @@ const ACCOUNT_FINISH_TIMEOUT: Duration = Duration::from_secs(15);
 /// #         .tool("greet", "Greets.", json!({ "type": "object" }), |_| async { Ok(ToolReply::text("Hello!")) })
 /// #         .resource("note://welcome", "welcome", "text/plain", || async { Ok("Welcome.".to_owned()) })
 /// # }
-/// # fn allow(tool: &str) -> SourcedRule {
-/// #     let origin = RuleOrigin { place: "example".to_owned(), standing: RuleAuthority::User };
-/// #     SourcedRule { rule: Rule::new(tool, RuleAction::Allow), origin }
-/// # }
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let host = Host::builder()
 /// #     .local(ServerName::new("greeter")?, greeter)
-/// #     .rules([allow("mcp__greeter__greet")])
+/// #     .rules([Rule::allow("mcp__greeter__greet")])
 /// #     .start()
 /// #     .await?;
 /// host.wait_until_ready("greeter").await?;
@@ -95,17 +91,12 @@ const ACCOUNT_FINISH_TIMEOUT: Duration = Duration::from_secs(15);
 /// ```
 /// use wharf::{Event, EventDelivery, Host, HostError, RequestOptions, ServerState};
 /// # use serde_json::json;
-/// # use wharf::policy::{Rule, RuleAction, RuleAuthority, RuleOrigin, SourcedRule};
 /// # use wharf::spec::ServerName;
 /// # use wharf::{ClosureServer, RawJson, ToolReply};
 /// # fn greeter() -> ClosureServer {
 /// #     ClosureServer::new("greeter", "1.0")
 /// #         .tool("greet", "Greets.", json!({ "type": "object" }), |_| async { Ok(ToolReply::text("Hello!")) })
 /// #         .resource("note://welcome", "welcome", "text/plain", || async { Ok("Welcome.".to_owned()) })
-/// # }
-/// # fn allow(tool: &str) -> SourcedRule {
-/// #     let origin = RuleOrigin { place: "example".to_owned(), standing: RuleAuthority::User };
-/// #     SourcedRule { rule: Rule::new(tool, RuleAction::Allow), origin }
 /// # }
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -132,6 +123,10 @@ const ACCOUNT_FINISH_TIMEOUT: Duration = Duration::from_secs(15);
 /// // Only HTTP servers have accounts.
 /// assert!(matches!(host.account_status("greeter").await, Err(HostError::NoAccount { .. })));
 ///
+/// // Replaces the in-process servers, too.
+/// let changes = host.set_all_servers(Vec::new(), Vec::new()).await;
+/// assert_eq!(changes.removed.len(), 1);
+///
 /// host.close().await;
 /// let mut ready = 0;
 /// while let Some(delivery) = events.next().await {
@@ -152,17 +147,13 @@ const ACCOUNT_FINISH_TIMEOUT: Duration = Duration::from_secs(15);
 /// use wharf::tools::{ToolCaller, ToolInvocation};
 /// use wharf::{CallOptions, Host, HostError};
 /// # use serde_json::json;
-/// # use wharf::policy::{Rule, RuleAction, RuleAuthority, RuleOrigin, SourcedRule};
+/// # use wharf::policy::Rule;
 /// # use wharf::spec::ServerName;
 /// # use wharf::{ClosureServer, RawJson, ToolReply};
 /// # fn greeter() -> ClosureServer {
 /// #     ClosureServer::new("greeter", "1.0")
 /// #         .tool("greet", "Greets.", json!({ "type": "object" }), |_| async { Ok(ToolReply::text("Hello!")) })
 /// #         .resource("note://welcome", "welcome", "text/plain", || async { Ok("Welcome.".to_owned()) })
-/// # }
-/// # fn allow(tool: &str) -> SourcedRule {
-/// #     let origin = RuleOrigin { place: "example".to_owned(), standing: RuleAuthority::User };
-/// #     SourcedRule { rule: Rule::new(tool, RuleAction::Allow), origin }
 /// # }
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -173,9 +164,10 @@ const ACCOUNT_FINISH_TIMEOUT: Duration = Duration::from_secs(15);
 ///
 /// // Without a rule the call needs a person's consent, and this host has no asker.
 /// let refused = host.call(&greet, &arguments, CallOptions::default()).await;
-/// assert!(matches!(refused, Err(HostError::Refused(_))));
+/// let Err(refused @ HostError::Refused(_)) = refused else { panic!("not refused") };
+/// assert!(refused.hint().is_some_and(|hint| hint.contains("mcp__greeter__greet")));
 ///
-/// host.set_rules(vec![allow("mcp__greeter__greet")])?;
+/// host.set_rules(vec![Rule::allow("mcp__greeter__greet").into()])?;
 /// assert!(host.rule_problems().is_empty());
 /// assert!(host.denial_of("greeter").is_none());
 /// host.call(&greet, &arguments, CallOptions::default()).await?;
@@ -191,6 +183,11 @@ const ACCOUNT_FINISH_TIMEOUT: Duration = Duration::from_secs(15);
 /// // Releases a quarantined tool for the definition that a person has reviewed.
 /// let seen = host.catalog().tool(&greet).ok_or("no tool")?.fingerprint;
 /// host.release(&greet, seen).await?;
+///
+/// // Approves a changed definition that a person has compared with the approved one.
+/// if let Some(change) = host.changed_definition(&greet) {
+///     host.approve_definition(&greet, change.tool.fingerprint).await?;
+/// }
 /// # host.close().await;
 /// # Ok(())
 /// # }
@@ -232,7 +229,7 @@ impl Host {
 
     /// Calls a tool, if the gate permits it. Starts the server or waits for it if necessary.
     ///
-    /// A tool that reports failure has answered: the result is `Ok`, and [`ToolResponse::result`] tells. A call that
+    /// A tool that reports failure has answered: the result is `Ok`, and `is_error` in [`ToolResponse::result`] is set. A call that
     /// was provably not delivered is retried on the next connection; any other call is made at most once.
     ///
     /// # Errors
@@ -344,16 +341,37 @@ impl Host {
     ///
     /// Returns [`HostError::Unresolved`] if the name matches no tool or more than one.
     pub fn resolve(&self, name: &str) -> Result<ToolId, HostError> {
-        let catalog = self.context().shelf.peek();
+        let catalog = self.context().publisher.peek();
         match catalog.resolve(name) {
             Ok(tool) => Ok(tool.id.clone()),
             Err(unresolved) => Err(HostError::Unresolved(unresolved.to_string())),
         }
     }
 
+    /// Caches lists that the embedder has read on a server's connection itself, for the time when the server is not
+    /// running. Does nothing without a state directory, for in-process servers and for incomplete lists.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the server is unknown.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use wharf::{Host, HostError, catalog::ServerLists};
+    /// # fn remember(host: &Host, lists: &ServerLists) -> Result<(), HostError> {
+    /// host.cache_lists("files", lists)
+    /// # }
+    /// ```
+    pub fn cache_lists(&self, server: &str, lists: &ServerLists) -> Result<(), HostError> {
+        let context = self.context();
+        context.cache_server_lists(&*context.server(server)?, lists);
+        Ok(())
+    }
+
     /// Returns the current catalog, an immutable snapshot. See [servers](Host#servers) for an example.
     pub fn catalog(&self) -> Arc<Catalog> {
-        self.context().shelf.catalog()
+        self.context().publisher.catalog()
     }
 
     /// Returns a receiver of the catalog's version, which changes with every change of the catalog.
@@ -378,13 +396,13 @@ impl Host {
     /// # }
     /// ```
     pub fn catalog_changes(&self) -> watch::Receiver<u64> {
-        self.context().shelf.changes()
+        self.context().publisher.changes()
     }
 
     /// Returns the registry of all tools that an agent may call: those of the servers and other registered ones. Its
     /// calls pass the same gate. See [permissions](Host#permissions) for an example.
     pub fn registry(&self) -> &Arc<Registry> {
-        self.context().shelf.registry()
+        self.context().publisher.registry()
     }
 
     /// Returns the status of all servers, sorted by name. See [servers](Host#servers) for an example.
@@ -413,7 +431,7 @@ impl Host {
         Ok(self.context().server(server)?.stats.snapshot())
     }
 
-    /// Returns the problems of the rules: rules that can never match, and rules that could mean two servers. See
+    /// Returns the problems of the rules: rules that can never match, and rules that match more than one server. See
     /// [permissions](Host#permissions) for an example.
     pub fn rule_problems(&self) -> Vec<wharf_policy::RuleProblem> {
         self.context().rules.problems()
@@ -429,44 +447,10 @@ impl Host {
         self.context().rules.set_rules(rules)
     }
 
-    /// Releases a tool from quarantine, for exactly the definition that the person has seen.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the tool is unknown or its definition has changed since.
-    ///
-    /// # Cancel safety
-    ///
-    /// The release takes effect at the first poll. Dropping the future afterwards can delay the change of the catalog
-    /// until the server connects.
-    ///
-    /// # Example
-    ///
-    /// See [permissions](Host#permissions) for an example.
-    pub async fn release(&self, tool: &ToolId, seen: wharf_spec::Fingerprint) -> Result<(), HostError> {
-        let context = self.context();
-        let server = context.server(tool.server.as_str())?;
-        let found = context.shelf.peek().tool(tool).map(|tool| tool.fingerprint);
-        let Some(fingerprint) = found else {
-            return Err(HostError::UnknownTool {
-                server: tool.server.clone(),
-                tool: tool.tool.to_string(),
-                nearest: None,
-                because: None,
-            });
-        };
-        if fingerprint != seen {
-            return Err(HostError::Refused(CallRefusal::new(RefusalReason::ApprovalStale)));
-        }
-        context.release((server.origin(), tool.clone()), seen);
-        context.republish(&server).await;
-        Ok(())
-    }
-
     /// Returns the events from now on. [`HostBuilder::start_with_events`] returns those of the start as well. See
     /// [servers](Host#servers) for an example.
     pub fn events(&self) -> EventReceiver {
-        self.context().crier.subscribe()
+        self.context().event_bus.subscribe()
     }
 
     /// Returns the connection of a ready server, for requests that the host does not support itself. Does not wait.
@@ -477,11 +461,12 @@ impl Host {
     /// Returns an error if the server is unknown or not ready.
     pub fn connection(&self, server: &str) -> Result<Connection, HostError> {
         let server = self.context().server(server)?;
-        let passage = server.live_connection();
-        passage.map(|passage| passage.connection).ok_or_else(|| server.unavailable_error(&server.standing.borrow()))
+        let live = server.live_connection();
+        live.map(|live| live.connection).ok_or_else(|| server.unavailable_error(&server.snapshot.borrow()))
     }
 
-    /// Waits until every server has reached a settled state and the lists of the ready ones have been read.
+    /// Waits until the first connection attempt of every server has ended and the lists of the ready ones have been
+    /// read. Does not wait for retries. [`Host::wait_for_startup`] does not wait for slow servers either.
     ///
     /// # Cancel safety
     ///
@@ -495,6 +480,27 @@ impl Host {
         for server in servers.values() {
             server.wait_until_settled().await;
         }
+    }
+
+    /// Waits for the servers that are starting, except for slow ones: once a server is ready, the others have an eighth
+    /// more time than it needed. Does not wait for a server whose attempt has ended before. Before any server is ready
+    /// the wait is unlimited for a server whose tools are not known, and one second for the others.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel-safe.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use wharf::Host;
+    /// # async fn first_request(host: &Host) {
+    /// let limit = std::time::Duration::from_secs(10);
+    /// let _ = tokio::time::timeout(limit, host.wait_for_startup()).await;
+    /// # }
+    /// ```
+    pub async fn wait_for_startup(&self) {
+        crate::startup::wait_for_startup(self.context()).await;
     }
 
     /// Waits until a server is ready and its tools are in the catalog. Starts an idle server. The timeout is the
@@ -517,13 +523,13 @@ impl Host {
         let server = context.server(server)?;
         if context.options.attention == ListingMode::Nothing && !server.kept.load().settings.lazy {
             // The attempt has a timeout of its own, and its error says more than a deadline.
-            server.wait_until_settled().await;
+            server.wait_for_attempt().await?;
             return self.connection(server.name.as_str());
         }
-        let patience = context.startup_deadline(&server);
-        let learned = server.with_connection(patience, |passage| {
+        let deadline = context.startup_deadline(&server);
+        let learned = server.with_connection(deadline, |live| {
             let server = Arc::clone(&server);
-            async move { server.wait_for_tools(&passage, patience).await.map(|()| passage.connection) }
+            async move { server.wait_for_tools(&live, deadline).await.map(|()| live.connection) }
         });
         learned.await
     }
@@ -631,7 +637,7 @@ impl Host {
         let changing = context.changing.acquire().await;
         let server = context.server(server)?;
         if server.kept.load().settings.admission == wharf_spec::ActivationState::Unapproved {
-            return Err(server.unavailable_error(&server.standing.borrow()));
+            return Err(server.unavailable_error(&server.snapshot.borrow()));
         }
         let number = server.override_admission(admission);
         drop(changing);
@@ -641,7 +647,7 @@ impl Host {
     }
 
     /// Replaces the set of configured servers: adds new ones, removes missing ones and replaces those whose spec has
-    /// changed. In-process servers stay. Calls in progress on removed servers have a short time to finish. Invalid
+    /// changed. In-process servers stay; [`Host::set_all_servers`] replaces them, too. Calls in progress on removed servers have a short time to finish. Invalid
     /// entries are reported in [`ServerSetChanges::errors`] and do not affect the others.
     ///
     /// # Cancel safety
@@ -653,10 +659,35 @@ impl Host {
     /// See [servers](Host#servers) for an example.
     pub async fn set_servers(&self, servers: Vec<ServerEntry>) -> ServerSetChanges {
         let (wanted, errors) = server_set::configs_by_name(servers);
+        self.change_servers(wanted, errors, LocalServers::Keep).await
+    }
+
+    /// Replaces all servers, including in-process ones: those that are not given are removed. Otherwise like
+    /// [`Host::set_servers`].
+    ///
+    /// # Cancel safety
+    ///
+    /// The change begins at the first poll and continues if the future is dropped.
+    ///
+    /// # Example
+    ///
+    /// See [servers](Host#servers) for an example.
+    pub async fn set_all_servers(&self, servers: Vec<ServerEntry>, local: Vec<LocalEntry>) -> ServerSetChanges {
+        let (mut wanted, mut errors) = server_set::configs_by_name(servers);
+        server_set::add_local(&mut wanted, &mut errors, local);
+        self.change_servers(wanted, errors, LocalServers::Replace).await
+    }
+
+    async fn change_servers(
+        &self,
+        wanted: BTreeMap<ServerName, DesiredServer>,
+        errors: Vec<(ServerName, String)>,
+        local: LocalServers,
+    ) -> ServerSetChanges {
         let host = self.clone();
         // A separate task, so that the change cannot be dropped halfway: a server that has been started must be in the
         // set.
-        let changed = tokio::spawn(async move { server_set::change_servers(&host, wanted).await }).await;
+        let changed = tokio::spawn(async move { server_set::change_servers(&host, wanted, local).await }).await;
         let mut changes = changed.unwrap_or_else(|broken| {
             tracing::error!("internal error: changing the set of servers failed: {broken}");
             ServerSetChanges::default()
@@ -666,7 +697,7 @@ impl Host {
     }
 
     /// Adds a server. The name must be free, and the set of servers must not be changed concurrently.
-    pub(crate) async fn add_server(&self, name: ServerName, told: Told) {
+    pub(crate) async fn add_server(&self, name: ServerName, told: DesiredServer) {
         let server = self.start_server(name, told).await;
         let context = self.context();
         let mut servers = HashMap::clone(&context.servers.load());
@@ -675,13 +706,13 @@ impl Host {
     }
 
     /// Creates a server and starts its supervisor.
-    pub(crate) async fn start_server(&self, name: ServerName, told: Told) -> Arc<Server> {
+    pub(crate) async fn start_server(&self, name: ServerName, told: DesiredServer) -> Arc<Server> {
         let context = Arc::clone(self.context());
         let (words, inbox) = mpsc::unbounded_channel();
         let kept = EffectiveSettings::new(told.settings, told.by_hand);
         let seed = u64::from(context.jitter(Duration::from_secs(1)).subsec_nanos()) + 1;
         let supervisor = Supervisor::new(kept.supervision_policy(), seed, current_time());
-        let (standing, published) = watch::channel(ServerSnapshot::from_supervisor(&supervisor));
+        let (snapshot, published) = watch::channel(ServerSnapshot::from_supervisor(&supervisor));
         let server = Arc::new(Server {
             name,
             generation: context.generations.fetch_add(1, Ordering::Relaxed) + 1,
@@ -689,9 +720,10 @@ impl Host {
             kept: ArcSwap::from_pointee(kept),
             words,
             wanted: tokio::sync::Notify::new(),
-            standing: published,
+            snapshot: published,
             listed: watch::Sender::default(),
             listed_all: watch::Sender::default(),
+            startup_time: std::sync::OnceLock::new(),
             sent: Mutex::default(),
             obeyed: watch::Sender::default(),
             anew: tokio::sync::Notify::new(),
@@ -702,12 +734,16 @@ impl Host {
             membership: LoginState::default(),
         });
         context.publish_cached(&server).await;
+        let mut supervisor = supervisor;
+        if context.options.lists_lazy && context.publisher.own_section(&server).is_none() {
+            supervisor.list_once();
+        }
         let mut keeper = SupervisorTask {
             context,
             server: Arc::clone(&server),
             supervisor,
             words: inbox,
-            standing,
+            snapshot,
             closing: ClosingConnections::default(),
             check: None,
             login: None,
@@ -762,7 +798,7 @@ impl Host {
         if tokio::time::timeout_at(deadline.max(Instant::now() + CLOSE_MARGIN), written).await.is_err() {
             tracing::error!("saving state timed out on close");
         }
-        context.crier.close();
+        context.event_bus.close();
     }
 
     /// Tells every server to leave. Returns their accounts.

@@ -15,8 +15,10 @@
 //! | change the servers at run time | [`Host::set_servers`], [`Host::enable`], [`Host::disable`] |
 //! | stop everything | [`Host::close`] |
 //!
-//! A program that starts servers as processes calls [`guard::run_guard_if_requested`] first in `main`. The host runs
-//! that program again as a guard, which ends the servers even if the program is killed.
+//! Each server process has a guard, which ends the server even if your program is killed. The guard is your program,
+//! executed again: it becomes a guard before `main`, so no call is needed, and `#[tokio::main]`, a plain `main` and
+//! `#[tokio::test]` all work. A program that loads this library from a shared object names another program with
+//! [`HostBuilder::guard`]; without one, starting a server fails with an error that says so.
 //!
 //! # Example
 //!
@@ -24,7 +26,7 @@
 //!
 //! ```
 //! use serde_json::json;
-//! use wharf::policy::{Rule, RuleAction, RuleAuthority, RuleOrigin, SourcedRule};
+//! use wharf::policy::Rule;
 //! use wharf::spec::ServerName;
 //! use wharf::{CallOptions, ClosureServer, Host, RawJson, ToolCall, ToolReply};
 //!
@@ -38,25 +40,25 @@
 //!     Ok(ToolReply::text(format!("Hello, {}!", arguments["name"].as_str().unwrap_or("stranger"))))
 //! }
 //!
-//! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let rule = Rule::new("mcp__greeter__greet", RuleAction::Allow);
-//! let origin = RuleOrigin { place: "example".to_owned(), standing: RuleAuthority::User };
-//! let host = Host::builder()
-//!     .local(ServerName::new("greeter")?, greeter)
-//!     .rules([SourcedRule { rule, origin }])
-//!     .start()
-//!     .await?;
-//! host.wait_until_settled().await;
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let host = Host::builder()
+//!         .local(ServerName::new("greeter")?, greeter)
+//!         .rules([Rule::allow("mcp__greeter__*")])
+//!         .start()
+//!         .await?;
+//!     host.wait_until_settled().await;
 //!
-//! let greet = host.resolve("mcp__greeter__greet")?;
-//! let response = host.call(&greet, &RawJson::parse(r#"{"name":"Ada"}"#)?, CallOptions::default()).await?;
-//! assert_eq!(response.text()?, "Hello, Ada!");
+//!     let greet = host.resolve("mcp__greeter__greet")?;
+//!     let response = host.call(&greet, &RawJson::parse(r#"{"name":"Ada"}"#)?, CallOptions::default()).await?;
+//!     assert_eq!(response.text()?, "Hello, Ada!");
 //!
-//! host.close().await;
-//! # Ok(())
-//! # }
+//!     host.close().await;
+//!     Ok(())
+//! }
 //! ```
+//!
+//! [`ConfigFile::load`] reads the servers and rules of an `mcp.json`.
 //!
 //! Larger examples are in `crates/host/examples`: `embed.rs` (a server process), `in_process.rs`, `asker.rs` (prompts)
 //! and `watch.rs` (events).
@@ -74,7 +76,9 @@ mod call_history;
 mod call_permit;
 pub mod catalog;
 mod catalog_publisher;
+mod config_file;
 mod context;
+mod definition_review;
 mod error;
 mod events;
 mod gate;
@@ -93,6 +97,7 @@ mod server;
 mod server_error;
 mod server_set;
 mod services;
+mod startup;
 mod state_directory;
 mod stats;
 mod status;
@@ -110,16 +115,18 @@ pub use builder::{HostBuilder, StartError};
 pub use call::{CallOptions, ToolResponse};
 pub use call_history::{PastCalls, PastToolCalls, past_calls};
 pub use call_permit::CallPermit;
+pub use config_file::{ConfigFile, rules_from_config};
+pub use definition_review::{ChangedDefinition, Remedy, RemedyText};
 pub use error::HostError;
-pub use events::{Event, EventDelivery, EventReceiver, Told};
-pub use gate::{PromptPolicy, RuleSink};
+pub use events::{Event, EventDelivery, EventReceiver, TimedEvent};
+pub use gate::{PromptFilter, PromptPolicy, RuleSink};
 pub use host::Host;
 pub use lister::ListingMode;
 pub use logs::{LogLine, LogSource, ServerLogs, log_file_name};
 pub use results::ResultLimits;
 pub use server::LocalFactory;
 pub use server_error::ServerError;
-pub use server_set::ServerSetChanges;
+pub use server_set::{LocalEntry, ServerSetChanges};
 pub use stats::ToolStats;
 pub use status::{ConnectedStatus, OfferStatus, ServerStatus};
 pub use supervise::ServerState;
@@ -128,13 +135,17 @@ pub use supervise::ServerState;
 pub use wharf_auth as auth;
 /// Supervision of server processes.
 pub use wharf_client::guard;
-/// Other types of the host's public interface.
+// Other types of the public interface.
 pub use wharf_client::{
-    AuthRecovery, Authorizer, BudgetExceeded, BudgetScope, ByteBudget, CallError, ClientServices, ClosureServer,
-    ConnectCause, ConnectError, ConnectOptions, Connection, Direction, InputHandling, Limits, LocalServer,
-    NotAuthorized, ProcessLog, ProcessNote, RawResult, RequestOptions, ResultKind, SamplingError, Tap, TappedMessage,
-    ToolCall, ToolReply,
+    AuthRecovery, AuthRejection, Authorizer, BudgetExceeded, BudgetScope, ByteBudget, CallError, ClientServices,
+    ClosureServer, ConnectCause, ConnectError, ConnectOptions, ConnectTrace, Connection, ConnectionCounters, Direction,
+    DisconnectReport, Elicitor, InputHandling, Limits, LocalServer, LogSink, NegotiationMode, NotAuthorized,
+    ProcessLog, ProcessNote, ProgressSink, RawResult, RequestCredentials, RequestOptions, ResultKind, RootsSource,
+    Sampler, SamplingError, ServerEnd, ServerFacts, Tap, TappedMessage, TaskOptions, TimeoutKind, ToolCall, ToolReply,
+    WithheldEntry, Workers,
 };
+/// Configuration files.
+pub use wharf_config as config;
 /// Finds instructions to the model and hidden text in what servers define.
 pub use wharf_inspect as inspect;
 pub use wharf_json::RawJson;

@@ -28,6 +28,7 @@ const MAX_REFRESH_JITTER: Duration = Duration::from_millis(200);
 
 /// The lists that a host requests from its servers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ListingMode {
     /// All lists, refreshed on every change.
     #[default]
@@ -306,6 +307,10 @@ impl ServerLister {
 
     /// Marks the lists of this connection as read.
     fn mark_listed(&self) {
+        if let Some(started) = self.server.snapshot.borrow().started {
+            // Only the first start counts.
+            let _ = self.server.startup_time.set(started.elapsed());
+        }
         self.raise_epoch(&self.server.listed);
         self.raise_epoch(&self.server.listed_all);
     }
@@ -333,7 +338,7 @@ impl ServerLister {
             return;
         }
         tracing::warn!(server = %self.server.name, "{text}");
-        self.context.crier.publish(Event::Warning { server: self.server.name.clone(), text });
+        self.context.event_bus.publish(Event::Warning { server: self.server.name.clone(), text });
     }
 }
 

@@ -52,9 +52,9 @@ impl Drop for PromptMarker {
 impl HostContext {
     /// Starts the login flow of a server that requires a login. It prompts if possible, waits for a login and then
     /// connects the server.
-    pub fn start_login_flow(self: &Arc<Self>, server: &Arc<Server>, standing: &ServerSnapshot) -> Option<LoginFlow> {
+    pub fn start_login_flow(self: &Arc<Self>, server: &Arc<Server>, snapshot: &ServerSnapshot) -> Option<LoginFlow> {
         let account = Arc::clone(server.account(self)?);
-        let person_helps = standing.trouble.as_ref()?.not_authorized().is_some_and(NotAuthorized::needs_user);
+        let person_helps = snapshot.trouble.as_ref()?.not_authorized().is_some_and(NotAuthorized::needs_user);
         let visitor = self
             .consent_prompting_browser(server)
             .filter(|_| person_helps && !server.membership.are_prompts_suppressed());
@@ -105,12 +105,12 @@ impl HostContext {
     fn report_login(&self, server: &Server, error: Option<&LoginError>) {
         let server = server.name.clone();
         match error {
-            None => self.crier.publish(Event::LoggedIn { server }),
+            None => self.event_bus.publish(Event::LoggedIn { server }),
             // The person declined, and needs no notification of that.
             Some(LoginError::Visit(VisitError::Declined) | LoginError::Denied(None)) => {}
             Some(error) => {
                 tracing::warn!(%server, "login failed: {error}");
-                self.crier.publish(Event::Warning { server, text: format!("login failed: {error}") });
+                self.event_bus.publish(Event::Warning { server, text: format!("login failed: {error}") });
             }
         }
     }
@@ -229,7 +229,7 @@ impl LoginPrompter {
     async fn ask_consent(&self, page: &LoginPage) -> ConsentAnswer {
         let Self { asker, context, server } = self;
         if let Some(context) = context.upgrade() {
-            context.crier.publish(Event::Asked { server: server.clone(), kind: "login" });
+            context.event_bus.publish(Event::Asked { server: server.clone(), kind: "login" });
         }
         let (url, issuer, scope) = (page.url.clone(), page.issuer.clone(), page.scope.clone());
         let ask = LoginAsk { server: server.clone(), url, issuer, scope };
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_question_that_nobody_answers_is_withdrawn_in_the_end() {
+    async fn unanswered_login_prompt_is_withdrawn() {
         let asker = Arc::new(UnansweringAsker::default());
         let person =
             LoginPrompter { asker: asker.clone(), context: Weak::new(), server: ServerName::new("one").unwrap() };

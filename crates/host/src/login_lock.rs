@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn whoever_logs_in_by_hand_goes_first() {
+    async fn manual_login_preempts_a_prompted_one() {
         let turns = Arc::new(LoginLock::default());
         let (held, mut given_up) = oneshot::channel::<()>();
         let asked = tokio::spawn({

@@ -1,4 +1,4 @@
-//! Log files of servers: their stderr, and the starts and exits of their processes.
+//! Log files of servers: their stderr, their log messages, and the starts and exits of their processes.
 //!
 //! The files are `logs/<server>.log` in the state directory and its predecessor `.log.1`. A dedicated thread writes
 //! them, so that neither a slow nor a full disk blocks a server or a call. Lines that cannot be written are lost; they
@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use wharf_client::{ProcessLog, ProcessNote};
 use wharf_spec::{EscapedText, Timestamp};
 use wharf_store::LogFile;
+use wharf_wire::LogMessage;
 
 /// Maximum number of queued lines per server. Further lines are lost.
 const MAX_QUEUED_LINES: usize = 256;
@@ -53,6 +54,8 @@ pub enum LogSource {
     Server,
     /// Wharf, about the server's process.
     Wharf,
+    /// A log message of the protocol.
+    Message,
 }
 
 /// Queued and lost lines by server. Servers that have neither are absent.
@@ -93,6 +96,17 @@ impl ServerLogs {
         if lines.send(LogTask::Flush(done)).is_ok() {
             let _ = flushed.await;
         }
+    }
+
+    /// Appends a log message of the protocol to the server's file. The client has removed the server's secrets.
+    pub(crate) fn record_message(&self, server: &str, message: &LogMessage) {
+        let logger = message.logger.as_deref().map(|logger| format!(" {logger}")).unwrap_or_default();
+        let text: Option<String> = serde_json::from_slice(message.data.as_bytes()).ok();
+        let text = text.as_deref().unwrap_or(message.data.as_str());
+        let text = format!("{}{logger}: {}", message.level, &text[..text.floor_char_boundary(MAX_LINE_BYTES)]);
+        let text = EscapedText::single_line(&text, usize::MAX).to_string();
+        let time = Timestamp(SystemTime::now()).to_string();
+        self.push(server, LogLine { time: &time, voice: LogSource::Message, text: &text }.to_string());
     }
 
     fn push(&self, server: &str, line: String) {
@@ -177,6 +191,7 @@ impl fmt::Display for LogLine<'_> {
         let mark = match self.voice {
             LogSource::Server => '|',
             LogSource::Wharf => '-',
+            LogSource::Message => ':',
         };
         write!(f, "{} {mark} {}", self.time, self.text)
     }
@@ -190,6 +205,7 @@ impl<'a> LogLine<'a> {
         let voice = match mark {
             "|" => LogSource::Server,
             "-" => LogSource::Wharf,
+            ":" => LogSource::Message,
             _ => return None,
         };
         let is_time =
@@ -201,9 +217,8 @@ impl<'a> LogLine<'a> {
 /// Starts the writer thread. It ends when the senders are dropped.
 fn start_writer(writer: LogWriter) -> mpsc::UnboundedSender<LogTask> {
     let (sender, tasks) = mpsc::unbounded_channel();
-    let thread = std::thread::Builder::new().name("wharf-logs".to_owned());
     // A dedicated thread, because a runtime waits for its blocking threads on shutdown.
-    let started = thread.spawn(move || writer.run(tasks));
+    let started = wharf_threads::start_thread("wharf-logs", move || writer.run(tasks));
     if let Err(error) = started {
         tracing::warn!("cannot start the thread that writes server logs: {error}");
     }
@@ -285,7 +300,7 @@ mod tests {
     use wharf_client::ProcessExit;
 
     #[tokio::test]
-    async fn what_happens_to_a_server_is_written_line_by_line() {
+    async fn process_notes_are_logged_line_by_line() {
         let state = tempfile::tempdir().unwrap();
         let logs = ServerLogs::in_state_dir(state.path());
         logs.flush().await;
@@ -309,7 +324,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_written_is_lost_and_nothing_else() {
+    async fn unwritable_log_directory_loses_only_log_lines() {
         let state = tempfile::tempdir().unwrap();
         std::fs::write(state.path().join("logs"), "no directory").unwrap();
         let logs = ServerLogs::in_state_dir(state.path());
@@ -327,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_floods_loses_its_own_lines_and_its_own_file_says_so() {
+    fn flooding_server_loses_only_its_own_lines() {
         let state = tempfile::tempdir().unwrap();
         let logs = ServerLogs::in_state_dir(state.path());
         let (sender, tasks) = mpsc::unbounded_channel();
@@ -350,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_cannot_be_opened_is_tried_again_and_what_was_lost_is_told() {
+    fn unopenable_log_is_retried_and_lost_lines_are_counted() {
         let state = tempfile::tempdir().unwrap();
         let folder = state.path().join("logs");
         std::fs::write(&folder, "no directory").unwrap();
@@ -371,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_line_is_none() {
+    fn malformed_log_lines_are_rejected() {
         for text in ["", "x", "2026-07-27T23:59:59.999Z", "2026-07-27T23:59:59.999Z ? x", "not-a-time | x"] {
             assert_eq!(LogLine::parse(text), None, "{text}");
         }

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_resource_is_watched_until_the_last_one_leaves() {
+    async fn resource_stays_subscribed_until_last_unsubscribe() {
         let watched = ResourceSubscriptions::new();
         let first = watched.subscribe("a:x").unwrap();
         assert_eq!(watched.subscribe("a:x"), Some(first), "the second one changes nothing");
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_are_refused() {
+    fn subscriptions_over_the_limit_are_rejected() {
         let watched = ResourceSubscriptions::new();
         assert!((0..MAX_SUBSCRIBED_RESOURCES).all(|n| watched.subscribe(&n.to_string()).is_some()));
         assert!(watched.subscribe("one more").is_none() && watched.subscribe("0").is_some());

@@ -81,10 +81,10 @@ impl CallDeadline {
 impl Server {
     /// Returns the open connection without waiting.
     pub fn live_connection(&self) -> Option<LiveConnection> {
-        let standing = self.standing.borrow();
-        match &standing.way {
+        let snapshot = self.snapshot.borrow();
+        match &snapshot.way {
             Availability::Open(connection) => {
-                Some(LiveConnection { connection: connection.clone(), epoch: standing.epoch })
+                Some(LiveConnection { connection: connection.clone(), epoch: snapshot.epoch })
             }
             _ => None,
         }
@@ -96,23 +96,23 @@ impl Server {
     pub async fn wait_until_open(
         &self,
         stale: Option<u64>,
-        patience: CallDeadline,
+        deadline: CallDeadline,
     ) -> Result<LiveConnection, HostError> {
         if stale.is_none()
-            && let Some(passage) = self.live_connection()
+            && let Some(live) = self.live_connection()
         {
-            return Ok(passage);
+            return Ok(live);
         }
-        match tokio::time::timeout_at(patience.until, self.wait_for_connection(stale)).await {
+        match tokio::time::timeout_at(deadline.until, self.wait_for_connection(stale)).await {
             Ok(opened) => opened,
-            Err(_) => Err(self.timeout_error(patience)),
+            Err(_) => Err(self.timeout_error(deadline)),
         }
     }
 
     async fn wait_for_connection(&self, stale: Option<u64>) -> Result<LiveConnection, HostError> {
-        let mut standing = self.standing.clone();
+        let mut snapshot = self.snapshot.clone();
         loop {
-            let now = standing.borrow_and_update().clone();
+            let now = snapshot.borrow_and_update().clone();
             match (next_step(&now.way, now.epoch, stale, Instant::now()), now.way.clone()) {
                 (NextStep::Go, Availability::Open(connection)) => {
                     return Ok(LiveConnection { connection, epoch: now.epoch });
@@ -121,18 +121,18 @@ impl Server {
                 (NextStep::Wake, _) => self.wanted.notify_one(),
                 _ => {}
             }
-            if standing.changed().await.is_err() {
+            if snapshot.changed().await.is_err() {
                 return Err(HostError::Closed);
             }
         }
     }
 
     /// Takes a slot, if the server limits concurrent calls.
-    pub async fn acquire_slot(&self, patience: CallDeadline) -> Result<Option<OwnedSemaphorePermit>, HostError> {
+    pub async fn acquire_slot(&self, deadline: CallDeadline) -> Result<Option<OwnedSemaphorePermit>, HostError> {
         let Some(slots) = self.kept.load().slots.clone() else { return Ok(None) };
-        match tokio::time::timeout_at(patience.until, slots.acquire_owned()).await {
+        match tokio::time::timeout_at(deadline.until, slots.acquire_owned()).await {
             Ok(permit) => permit.map(Some).map_err(|_| HostError::Closed),
-            Err(_) => Err(self.busy_error("at its limit of concurrent calls", patience)),
+            Err(_) => Err(self.busy_error("at its limit of concurrent calls", deadline)),
         }
     }
 
@@ -141,21 +141,21 @@ impl Server {
     /// Dropping the future cancels the call.
     pub async fn call_with_retry<T, F: Future<Output = Result<T, HostError>>>(
         &self,
-        patience: CallDeadline,
+        deadline: CallDeadline,
         call: impl Fn(LiveConnection) -> F,
     ) -> Result<T, HostError> {
-        let _turn = self.acquire_slot(patience).await?;
-        self.with_connection(patience, call).await
+        let _turn = self.acquire_slot(deadline).await?;
+        self.with_connection(deadline, call).await
     }
 
     /// Makes a single request whose errors are those of the connection, with slot and retries as in [`Server::call_with_retry`].
     pub async fn request_with_retry<T, F: Future<Output = Result<T, CallError>>>(
         &self,
-        patience: CallDeadline,
+        deadline: CallDeadline,
         request: impl Fn(Connection) -> F,
     ) -> Result<T, HostError> {
-        let asked = self.call_with_retry(patience, |passage| {
-            let answer = request(passage.connection);
+        let asked = self.call_with_retry(deadline, |live| {
+            let answer = request(live.connection);
             async { answer.await.map_err(|error| self.call_error(error)) }
         });
         asked.await
@@ -164,15 +164,15 @@ impl Server {
     /// Runs an operation with retries as in [`Server::call_with_retry`], but without taking a slot.
     pub async fn with_connection<T, F: Future<Output = Result<T, HostError>>>(
         &self,
-        patience: CallDeadline,
+        deadline: CallDeadline,
         call: impl Fn(LiveConnection) -> F,
     ) -> Result<T, HostError> {
         let _in_use = self.usage.track_call();
         let mut journey = RetryState::default();
         loop {
-            let passage = self.wait_until_open(journey.stale, patience).await?;
-            let (connection, epoch) = (passage.connection.clone(), passage.epoch);
-            let outcome = call(passage).await;
+            let live = self.wait_until_open(journey.stale, deadline).await?;
+            let (connection, epoch) = (live.connection.clone(), live.epoch);
+            let outcome = call(live).await;
             if let Err(HostError::Call { error, .. }) = &outcome {
                 self.report_rejected(epoch, error);
             }
@@ -185,35 +185,35 @@ impl Server {
 
     /// Waits until the tools of this connection have been listed. If the connection is lost before, returns the same
     /// error as a call.
-    pub async fn wait_for_tools(&self, passage: &LiveConnection, patience: CallDeadline) -> Result<(), HostError> {
-        self.wait_for_epoch(&self.listed, passage, patience).await
+    pub async fn wait_for_tools(&self, live: &LiveConnection, deadline: CallDeadline) -> Result<(), HostError> {
+        self.wait_for_epoch(&self.listed, live, deadline).await
     }
 
     /// Waits until all lists of this connection have been read.
-    pub async fn wait_for_all_lists(&self, passage: &LiveConnection, patience: CallDeadline) -> Result<(), HostError> {
-        self.wait_for_epoch(&self.listed_all, passage, patience).await
+    pub async fn wait_for_all_lists(&self, live: &LiveConnection, deadline: CallDeadline) -> Result<(), HostError> {
+        self.wait_for_epoch(&self.listed_all, live, deadline).await
     }
 
     async fn wait_for_epoch(
         &self,
         mark: &watch::Sender<u64>,
-        passage: &LiveConnection,
-        patience: CallDeadline,
+        live: &LiveConnection,
+        deadline: CallDeadline,
     ) -> Result<(), HostError> {
-        if *mark.borrow() >= passage.epoch {
+        if *mark.borrow() >= live.epoch {
             return Ok(());
         }
         let mut listed = mark.subscribe();
         let learned = async {
             tokio::select! {
                 biased;
-                _ = listed.wait_for(|listed| *listed >= passage.epoch) => Ok(()),
-                gone = passage.connection.wait_until_gone() => Err(self.call_error(CallError::ServerGone(gone))),
+                _ = listed.wait_for(|listed| *listed >= live.epoch) => Ok(()),
+                gone = live.connection.wait_until_gone() => Err(self.call_error(CallError::ServerGone(gone))),
             }
         };
-        match tokio::time::timeout_at(patience.until, learned).await {
+        match tokio::time::timeout_at(deadline.until, learned).await {
             Ok(learned) => learned,
-            Err(_) => Err(self.busy_error("listing its tools, resources and prompts", patience)),
+            Err(_) => Err(self.busy_error("listing its tools, resources and prompts", deadline)),
         }
     }
 
@@ -221,23 +221,23 @@ impl Server {
         HostError::Call { server: self.name.clone(), error }
     }
 
-    pub fn unavailable_error(&self, standing: &ServerSnapshot) -> HostError {
+    pub fn unavailable_error(&self, snapshot: &ServerSnapshot) -> HostError {
         HostError::Unavailable {
             server: self.name.clone(),
-            state: standing.state,
-            since: standing.since,
-            trouble: standing.trouble.clone(),
+            state: snapshot.state,
+            since: snapshot.since,
+            trouble: snapshot.trouble.clone(),
         }
     }
 
-    fn timeout_error(&self, patience: CallDeadline) -> HostError {
-        let standing = self.standing.borrow();
-        let trouble = standing.trouble.as_ref().map(Arc::clone);
-        let (server, what) = (self.name.clone(), standing.state.as_str());
-        HostError::NotInTime { server, what, after: patience.whole, trouble }
+    fn timeout_error(&self, deadline: CallDeadline) -> HostError {
+        let snapshot = self.snapshot.borrow();
+        let trouble = snapshot.trouble.as_ref().map(Arc::clone);
+        let (server, what) = (self.name.clone(), snapshot.state.as_str());
+        HostError::NotInTime { server, what, after: deadline.whole, trouble }
     }
 
-    fn busy_error(&self, what: &'static str, patience: CallDeadline) -> HostError {
-        HostError::NotInTime { server: self.name.clone(), what, after: patience.whole, trouble: None }
+    fn busy_error(&self, what: &'static str, deadline: CallDeadline) -> HostError {
+        HostError::NotInTime { server: self.name.clone(), what, after: deadline.whole, trouble: None }
     }
 }

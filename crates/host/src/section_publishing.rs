@@ -1,9 +1,11 @@
 //! Conversion of live and cached lists to published catalog sections.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use wharf_client::{Connection, Listing};
-use wharf_spec::ToolId;
+use wharf_json::RawJson;
+use wharf_spec::{Redactor, ToolId};
 use wharf_wire::{ServerCapabilities, ToolDefinition};
 
 use crate::catalog::{ListFreshness, ListName, Section, SectionInput, ServerLists, fingerprint};
@@ -35,7 +37,7 @@ impl HostContext {
     ) {
         let mut listed = to_server_lists(lists, connection);
         let offered = &connection.facts().capabilities;
-        if let Some(before) = self.shelf.own_section(server) {
+        if let Some(before) = self.publisher.own_section(server) {
             if offered.resources {
                 carry_over(&lists.resources, &mut listed.resources, &before.resources);
                 carry_over(&lists.templates, &mut listed.templates, &before.templates);
@@ -52,13 +54,13 @@ impl HostContext {
             return;
         };
         tracing::info!(server = %server.name, tools, found, withheld, "listed");
-        self.crier.publish(Event::Catalog { server: server.name.clone(), tools });
+        self.event_bus.publish(Event::Catalog { server: server.name.clone(), tools });
     }
 
     /// Unpublishes a server's section.
     pub fn unpublish(&self, server: &Server) {
-        if self.shelf.unpublish(server) {
-            self.crier.publish(Event::Catalog { server: server.name.clone(), tools: 0 });
+        if self.publisher.unpublish(server) {
+            self.event_bus.publish(Event::Catalog { server: server.name.clone(), tools: 0 });
         }
     }
 
@@ -76,7 +78,7 @@ impl HostContext {
         if let Some(PublishSummary { put: PublishOutcome::Changed, tools, .. }) =
             self.publish_section(server, None, listed).await
         {
-            self.crier.publish(Event::Catalog { server: server.name.clone(), tools });
+            self.event_bus.publish(Event::Catalog { server: server.name.clone(), tools });
         }
     }
 
@@ -102,8 +104,8 @@ impl HostContext {
             let section = context.build_section(&server, listed);
             let (tools, found) = (section.visible_tools().count(), section.tools.len() + section.filtered);
             let withheld = section.withheld.len();
-            let epoch = epoch.unwrap_or_else(|| server.standing.borrow().epoch);
-            PublishSummary { put: context.shelf.publish(&server, epoch, section), tools, found, withheld }
+            let epoch = epoch.unwrap_or_else(|| server.snapshot.borrow().epoch);
+            PublishSummary { put: context.publisher.publish(&server, epoch, section), tools, found, withheld }
         })
         .await
     }
@@ -124,7 +126,8 @@ impl HostContext {
     /// Builds the inspector's tables while the server starts, so that a single call does not wait for them.
     pub fn prepare_inspection(&self) {
         if self.options.attention == ListingMode::ToolsOnce {
-            tokio::task::spawn_blocking(wharf_inspect::prepare);
+            // Without a thread, the first list builds them.
+            let _ = wharf_threads::start_thread("wharf-inspect", wharf_inspect::prepare);
         }
     }
 
@@ -145,11 +148,22 @@ impl HostContext {
             && lists.failed.is_empty()
         {
             let server = state_directory::CatalogCacheKey { name: &server.name, origin: &server.origin(), spec };
+            let listed = || without_secrets(to_server_lists(lists, connection), connection.redactor());
             match self.options.attention {
-                ListingMode::Full => disk.cache_lists(&server, &to_server_lists(lists, connection)),
-                ListingMode::ToolsOnce => disk.cache_tools(&server, to_server_lists(lists, connection)),
+                ListingMode::Full => disk.cache_lists(&server, &listed()),
+                ListingMode::ToolsOnce => disk.cache_tools(&server, listed()),
                 ListingMode::Nothing => {}
             }
+        }
+    }
+
+    /// Caches complete lists on disk that were read elsewhere.
+    pub fn cache_server_lists(&self, server: &Server, lists: &ServerLists) {
+        if let (Some(disk), ServerEndpoint::Spec(spec)) = (&self.disk, &server.reach)
+            && lists.failures.is_empty()
+        {
+            let server = state_directory::CatalogCacheKey { name: &server.name, origin: &server.origin(), spec };
+            disk.cache_lists(&server, lists);
         }
     }
 
@@ -177,6 +191,17 @@ fn to_server_lists(lists: &FetchedLists, connection: &Connection) -> ServerLists
     listed.prompts = take_list(&lists.prompts, ListName::Prompts, &mut listed.withheld);
     listed.failures = lists.failed.clone();
     listed.unasked = lists_not_requested(lists, &connection.facts().capabilities);
+    listed
+}
+
+/// Removes the items that contain one of the server's secrets. They are listed again when the server runs.
+fn without_secrets(mut listed: ServerLists, redactor: &Redactor) -> ServerLists {
+    let is_clean = |raw: &RawJson| matches!(redactor.redact(raw.as_str()), Cow::Borrowed(_));
+    listed.tools.retain(|item| is_clean(&item.raw));
+    listed.resources.retain(|item| is_clean(&item.raw));
+    listed.templates.retain(|item| is_clean(&item.raw));
+    listed.prompts.retain(|item| is_clean(&item.raw));
+    listed.instructions = listed.instructions.filter(|text| matches!(redactor.redact(text), Cow::Borrowed(_)));
     listed
 }
 

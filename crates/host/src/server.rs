@@ -1,6 +1,7 @@
 //! The host's view of a server, shared by all components except its supervisor.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -33,7 +34,7 @@ pub(crate) enum ServerEndpoint {
 
 /// Desired configuration of one server, from the builder or from [`Host::set_servers`](crate::host::Host::set_servers).
 #[derive(Clone)]
-pub(crate) struct Told {
+pub(crate) struct DesiredServer {
     pub reach: ServerEndpoint,
     pub settings: ServerSettings,
     /// Manual override inherited from the server that this one replaces.
@@ -56,11 +57,13 @@ pub(crate) struct Server {
     pub anew: Notify,
     /// Signals that a call needs the server.
     pub wanted: Notify,
-    pub standing: watch::Receiver<ServerSnapshot>,
+    pub snapshot: watch::Receiver<ServerSnapshot>,
     /// Epoch whose tools are published. Calls wait for it.
     pub listed: watch::Sender<u64>,
     /// Epoch whose lists are all published.
     pub listed_all: watch::Sender<u64>,
+    /// Time from the start of the first successful connection attempt until its lists were published.
+    pub startup_time: OnceLock<Duration>,
     pub usage: ServerUsage,
     pub stats: ServerStats,
     pub watched: ResourceSubscriptions,
@@ -86,7 +89,7 @@ pub(crate) enum SupervisorMessage {
 /// Effective settings of a server, in the form that calls need.
 pub(crate) struct EffectiveSettings {
     /// Settings as configured.
-    told: ServerSettings,
+    desired: ServerSettings,
     /// Manual override, valid until the configured setting changes.
     by_hand: Option<ActivationState>,
     /// Settings in effect.
@@ -97,26 +100,26 @@ pub(crate) struct EffectiveSettings {
 }
 
 impl EffectiveSettings {
-    pub fn new(told: ServerSettings, by_hand: Option<ActivationState>) -> Self {
-        let mut settings = told.clone();
-        if let (Some(admission), true) = (by_hand, told.admission != ActivationState::Unapproved) {
+    pub fn new(desired: ServerSettings, by_hand: Option<ActivationState>) -> Self {
+        let mut settings = desired.clone();
+        if let (Some(admission), true) = (by_hand, desired.admission != ActivationState::Unapproved) {
             settings.admission = admission;
         }
         let filter = ToolFilter::from_settings(&settings);
         let tool_timeouts = settings.tool_timeouts.iter().map(|(glob, time)| (Glob::new(glob), *time)).collect();
         let slots = settings.max_concurrent.map(|most| Arc::new(Semaphore::new(most.max(1))));
-        Self { told, by_hand, settings, filter, tool_timeouts, slots }
+        Self { desired, by_hand, settings, filter, tool_timeouts, slots }
     }
 
     /// Reports whether these are the configured settings already.
-    pub fn is_configured_as(&self, told: &ServerSettings) -> bool {
-        self.told == *told
+    pub fn is_configured_as(&self, desired: &ServerSettings) -> bool {
+        self.desired == *desired
     }
 
     /// Returns the manual override for a server with these settings, or `None` if their admission differs from the
     /// current one.
-    pub fn override_for(&self, told: &ServerSettings) -> Option<ActivationState> {
-        self.by_hand.filter(|_| told.admission == self.told.admission)
+    pub fn override_for(&self, desired: &ServerSettings) -> Option<ActivationState> {
+        self.by_hand.filter(|_| desired.admission == self.desired.admission)
     }
 
     /// Returns the configured timeout of a tool, if any.
@@ -132,10 +135,13 @@ impl EffectiveSettings {
 }
 
 impl ServerEndpoint {
-    /// Reports whether both connect to the same server. In-process factories are never equal, because they cannot be
-    /// compared.
+    /// Reports whether both connect to the same server. In-process factories are the same if they share their memory.
     pub fn is_same(&self, other: &Self) -> bool {
-        matches!((self, other), (Self::Spec(one), Self::Spec(other)) if one == other)
+        match (self, other) {
+            (Self::Spec(one), Self::Spec(other)) => one == other,
+            (Self::Local(one), Self::Local(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
     }
 
     /// Returns the HTTP spec of a remote server.
@@ -166,6 +172,15 @@ impl Server {
         self.kept.load().settings.origin.clone()
     }
 
+    /// Removes the server's secrets from a text of its own. While it is not connected, only lists without secrets are
+    /// known.
+    pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self.live_connection() {
+            Some(live) => Cow::Owned(live.connection.redactor().redact(text).into_owned()),
+            None => Cow::Borrowed(text),
+        }
+    }
+
     /// Starts, dials or creates the server and negotiates a protocol revision.
     ///
     /// Dropping the future stops everything it has started.
@@ -188,6 +203,9 @@ impl Server {
         if let Some(time) = settings.timeout {
             options.limits.call = time;
             options.limits.call_max = options.limits.call_max.max(time);
+        }
+        if let Some(bytes) = settings.max_message {
+            options.limits.set_message(bytes);
         }
         options
     }
@@ -217,19 +235,19 @@ impl Server {
     }
 
     /// Applies new settings.
-    pub fn apply_settings(&self, told: ServerSettings) -> u64 {
-        let by_hand = self.kept.load().override_for(&told);
-        self.set_settings(told, by_hand)
+    pub fn apply_settings(&self, desired: ServerSettings) -> u64 {
+        let by_hand = self.kept.load().override_for(&desired);
+        self.set_settings(desired, by_hand)
     }
 
     /// Enables or disables the server until its configured setting changes.
     pub fn override_admission(&self, admission: ActivationState) -> u64 {
-        self.set_settings(self.kept.load().told.clone(), Some(admission))
+        self.set_settings(self.kept.load().desired.clone(), Some(admission))
     }
 
-    fn set_settings(&self, told: ServerSettings, by_hand: Option<ActivationState>) -> u64 {
+    fn set_settings(&self, desired: ServerSettings, by_hand: Option<ActivationState>) -> u64 {
         let before = self.kept.load();
-        let mut kept = EffectiveSettings::new(told, by_hand);
+        let mut kept = EffectiveSettings::new(desired, by_hand);
         if kept.settings.max_concurrent == before.settings.max_concurrent {
             // Share the semaphore, so that calls in progress count towards the limit.
             kept.slots = before.slots.clone();
@@ -242,7 +260,7 @@ impl Server {
     /// Waits until the supervisor has processed the command of this number.
     pub async fn wait_for_command(&self, number: u64) {
         let mut obeyed = self.obeyed.subscribe();
-        let mut standing = self.standing.clone();
+        let mut snapshot = self.snapshot.clone();
         loop {
             if *obeyed.borrow_and_update() >= number {
                 return;
@@ -250,34 +268,34 @@ impl Server {
             tokio::select! {
                 _ = obeyed.changed() => {}
                 // The supervisor has ended.
-                changed = standing.changed() => if changed.is_err() { return },
+                changed = snapshot.changed() => if changed.is_err() { return },
             }
         }
     }
 
     /// Waits for the current connection attempt, if there is one. Returns an error unless the server is ready.
     pub async fn wait_for_attempt(&self) -> Result<(), HostError> {
-        let mut standing = self.standing.clone();
-        let found = standing.wait_for(|standing| standing.state != ServerState::Connecting).await;
-        let standing = found.map_err(|_| HostError::Closed)?.clone();
-        if standing.state == ServerState::Ready { Ok(()) } else { Err(self.unavailable_error(&standing)) }
+        let mut snapshot = self.snapshot.clone();
+        let found = snapshot.wait_for(|snapshot| snapshot.state != ServerState::Connecting).await;
+        let snapshot = found.map_err(|_| HostError::Closed)?.clone();
+        if snapshot.state == ServerState::Ready { Ok(()) } else { Err(self.unavailable_error(&snapshot)) }
     }
 
-    /// Waits until the server's state is settled and its lists have been read.
+    /// Waits until the server's first connection attempt has ended and, if it is ready, its lists have been read.
     pub async fn wait_until_settled(&self) {
-        let mut standing = self.standing.clone();
+        let mut snapshot = self.snapshot.clone();
         let mut listed = self.listed_all.subscribe();
         loop {
             let (settled, learned) = {
-                let standing = standing.borrow_and_update();
-                let learned = *listed.borrow_and_update() >= standing.epoch;
-                (standing.state.is_settled(), learned || standing.state != ServerState::Ready)
+                let snapshot = snapshot.borrow_and_update();
+                let learned = *listed.borrow_and_update() >= snapshot.epoch;
+                (snapshot.is_settled(), learned || snapshot.state != ServerState::Ready)
             };
             if settled && learned {
                 return;
             }
             tokio::select! {
-                changed = standing.changed() => if changed.is_err() { return },
+                changed = snapshot.changed() => if changed.is_err() { return },
                 _ = listed.changed() => {}
             }
         }

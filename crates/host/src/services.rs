@@ -38,13 +38,16 @@ pub(crate) fn build_services(context: &Arc<HostContext>) -> ClientServices {
     services
 }
 
-/// Publishes servers' log messages as events.
+/// Publishes servers' log messages as events and appends them to the servers' log files.
 struct EventLogSink(Weak<HostContext>);
 
 impl LogSink for EventLogSink {
     fn log(&self, server: &str, message: LogMessage) {
         if let (Some(context), Ok(server)) = (self.0.upgrade(), ServerName::new(server)) {
-            context.crier.publish(Event::Log { server, message });
+            if let Some(logs) = &context.logs {
+                logs.record_message(server.as_str(), &message);
+            }
+            context.event_bus.publish(Event::Log { server, message });
         }
     }
 }
@@ -75,7 +78,7 @@ impl Elicitor for AskerElicitor {
             let Ok(server) = server else { return ElicitationResponse::Decline };
             let tell = |event| {
                 if let Some(context) = context.upgrade() {
-                    context.crier.publish(event);
+                    context.event_bus.publish(event);
                 }
             };
             if let Some(field) = secret_field(&question) {
@@ -151,7 +154,7 @@ impl Sampler for AskerSampler {
             }
             let request = strip_request(request).ok_or(SamplingError::Declined)?;
             if let Some(context) = context.upgrade() {
-                context.crier.publish(Event::Asked { server: server.clone(), kind: "sampling" });
+                context.event_bus.publish(Event::Asked { server: server.clone(), kind: "sampling" });
             }
             let ask = |reply| Ask::Sampling(SamplingAsk { server, request }, reply);
             ask_and_wait(&*asker, ask).await.unwrap_or(Err(SamplingError::Declined))
@@ -193,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_page_is_done_when_the_person_says_so_and_not_when_nobody_does() {
+    async fn page_completes_only_on_user_confirmation() {
         let raw =
             RawJson::parse(r#"{"mode":"url","message":"m","url":"https://a.example/","elicitationId":"1"}"#).unwrap();
         let Ok(Elicitation::Url(page)) = Elicitation::from_raw(raw, &JsonLimits::default()) else { panic!("no page") };

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use wharf_policy::PinSet;
 use wharf_spec::{Fingerprint, ServerName, ServerOrigin, ServerSpec, ToolId};
 use wharf_store::{Document, DocumentPrivacy, SpillDir, SpillLimits};
@@ -51,6 +51,9 @@ pub(crate) struct CatalogCacheKey<'a> {
 /// Tool definitions that people have released from quarantine.
 pub(crate) type ReleasedDefinitions = HashSet<(ServerOrigin, ToolId, Fingerprint)>;
 
+/// Resolves when a decision is on disk, or to the error of writing it.
+pub(crate) type SaveResult = oneshot::Receiver<Result<(), String>>;
+
 /// File format of the released definitions. Releases of schema 1 held for every server, by fingerprint alone, and have
 /// to be repeated.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -74,8 +77,8 @@ struct ReleasedTool {
 impl StateDirectory {
     /// Opens or creates the directory and reads the approved definitions.
     pub async fn open(path: PathBuf) -> Result<(Self, ApprovedDefinitions), String> {
-        let opened = tokio::task::spawn_blocking(move || Self::open_blocking(path)).await;
-        opened.unwrap_or_else(|_| Err("internal error: the task that opens it failed".to_owned()))
+        let opened = wharf_threads::run_blocking(move || Self::open_blocking(path)).await;
+        opened.unwrap_or_else(|error| Err(error.to_string()))
     }
 
     fn open_blocking(path: PathBuf) -> Result<(Self, ApprovedDefinitions), String> {
@@ -123,7 +126,7 @@ impl StateDirectory {
     /// Returns the cached lists of a server. A damaged cache counts as missing.
     pub async fn cached_lists(&self, server: &CatalogCacheKey<'_>) -> Option<ServerLists> {
         let (document, identity) = self.catalog_document(server);
-        let loaded = tokio::task::spawn_blocking(move || document.load()).await.ok()?;
+        let loaded = wharf_threads::run_blocking(move || document.load()).await.ok()?;
         let found = match loaded {
             Ok(loaded) => decode_cache(loaded?.bytes, &identity).map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
@@ -138,31 +141,48 @@ impl StateDirectory {
         (Document::new(file, DocumentPrivacy::Private), identity)
     }
 
-    fn save_released(&self, released: ReleasedDefinitions, crier: Arc<EventBus>) {
+    fn save_released(&self, released: ReleasedDefinitions, event_bus: Arc<EventBus>) -> SaveResult {
         let document = Document::new(self.path.join("released-tools.json"), DocumentPrivacy::Private);
+        let (done, saved) = oneshot::channel();
         self.writes.push(move || {
-            merge_into_document(&document, &crier, |old: Option<ReleasedFile>| {
+            let outcome = merge_into_document(&document, &event_bus, |old: Option<ReleasedFile>| {
                 let others = old.unwrap_or_default().into_released();
                 serde_json::to_vec(&ReleasedFile::from_released(released.union(&others)))
             });
+            // The receiver may have stopped waiting.
+            let _ = done.send(outcome);
         });
+        saved
+    }
+
+    /// Writes the approved definitions, even if another write of them is queued.
+    fn save_pins_at_once(&self, pins: PinSet, event_bus: Arc<EventBus>) -> SaveResult {
+        let document = self.pins_document();
+        let (done, saved) = oneshot::channel();
+        self.writes.push(move || {
+            // The receiver may have stopped waiting.
+            let _ = done.send(merge_pins(&document, &event_bus, &pins));
+        });
+        saved
+    }
+
+    fn pins_document(&self) -> Document {
+        Document::new(self.path.join("approved-tools.json"), DocumentPrivacy::Private)
     }
 
     /// Queues a write of the approved definitions. They are read when it runs, so that many changes become one write.
-    fn save_pins(&self, pins: impl FnOnce() -> Option<PinSet> + Send + 'static, crier: Arc<EventBus>) {
+    fn save_pins(&self, pins: impl FnOnce() -> Option<PinSet> + Send + 'static, event_bus: Arc<EventBus>) {
         if self.pins_due.swap(true, Ordering::AcqRel) {
             return;
         }
-        let document = Document::new(self.path.join("approved-tools.json"), DocumentPrivacy::Private);
+        let document = self.pins_document();
         let due = Arc::clone(&self.pins_due);
         self.writes.push(move || {
             due.store(false, Ordering::Release);
-            let Some(pins) = pins() else { return };
-            merge_into_document(&document, &crier, |old: Option<PinSet>| {
-                let mut all = pins.clone();
-                old.iter().for_each(|others| all.merge(others));
-                serialize_pins(all)
-            });
+            if let Some(pins) = pins() {
+                // The error has been published.
+                let _ = merge_pins(&document, &event_bus, &pins);
+            }
         });
     }
 
@@ -196,7 +216,7 @@ impl WriteQueue {
     fn push(self: &Arc<Self>, write: impl FnOnce() + Send + 'static) {
         let underway = PendingWrite::new(Arc::clone(self));
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push_back(Box::new(write));
-        tokio::task::spawn_blocking(move || underway.0.write_next());
+        wharf_threads::run_in_background(move || underway.0.write_next());
     }
 
     /// Performs the oldest write, which need not be the one that this thread was started for.
@@ -228,8 +248,13 @@ impl HostContext {
     pub fn save_pins(&self) {
         if let Some(disk) = &self.disk {
             let rules = Arc::downgrade(&self.rules);
-            disk.save_pins(move || Some(rules.upgrade()?.pins()), Arc::clone(&self.crier));
+            disk.save_pins(move || Some(rules.upgrade()?.pins()), Arc::clone(&self.event_bus));
         }
+    }
+
+    /// Saves the approved definitions without waiting for other changes. Returns `None` without a state directory.
+    pub fn save_pins_at_once(&self) -> Option<SaveResult> {
+        Some(self.disk.as_ref()?.save_pins_at_once(self.rules.pins(), Arc::clone(&self.event_bus)))
     }
 
     /// Reports whether a person has released exactly this definition of this tool from quarantine.
@@ -237,16 +262,14 @@ impl HostContext {
         self.released.lock().unwrap_or_else(PoisonError::into_inner).contains(&(origin, tool, definition))
     }
 
-    /// Releases a tool definition from quarantine.
-    pub fn release(&self, (origin, tool): (ServerOrigin, ToolId), definition: Fingerprint) {
+    /// Releases a tool definition from quarantine. Returns `None` without a state directory.
+    pub fn release(&self, (origin, tool): (ServerOrigin, ToolId), definition: Fingerprint) -> Option<SaveResult> {
         let all = {
             let mut released = self.released.lock().unwrap_or_else(PoisonError::into_inner);
             released.insert((origin, tool, definition));
             released.clone()
         };
-        if let Some(disk) = &self.disk {
-            disk.save_released(all, Arc::clone(&self.crier));
-        }
+        Some(self.disk.as_ref()?.save_released(all, Arc::clone(&self.event_bus)))
     }
 }
 
@@ -318,14 +341,23 @@ fn load_document<T: for<'de> Deserialize<'de>>(folder: &Path, name: &str) -> Res
 /// Saves people's decisions merged with the current file, which another process may have written.
 fn merge_into_document<T: for<'de> Deserialize<'de>>(
     document: &Document,
-    crier: &EventBus,
+    event_bus: &EventBus,
     text: impl Fn(Option<T>) -> serde_json::Result<Vec<u8>>,
-) {
+) -> Result<(), String> {
     let saved = document.update(|old| text(old.map(serde_json::from_slice).transpose()?).map(Some));
-    if let Err(error) = saved {
+    saved.map(|_| ()).map_err(|error| {
         tracing::error!("saving approved tools failed: {error}");
-        crier.publish(Event::NotKept { text: error.to_string() });
-    }
+        event_bus.publish(Event::NotKept { text: error.to_string() });
+        error.to_string()
+    })
+}
+
+fn merge_pins(document: &Document, event_bus: &EventBus, pins: &PinSet) -> Result<(), String> {
+    merge_into_document(document, event_bus, |old: Option<PinSet>| {
+        let mut all = pins.clone();
+        old.iter().for_each(|others| all.merge(others));
+        serialize_pins(all)
+    })
 }
 
 #[cfg(test)]

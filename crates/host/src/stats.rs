@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_duration_falls_into_a_step_that_holds_it() {
+    fn every_duration_fits_its_latency_bucket() {
         for micros in (0..5000).chain([1 << 20, (1 << 31) + 7]) {
             let found = bucket_of(Duration::from_micros(micros));
             assert!(
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_of_what_was_counted() {
+    fn percentiles_match_recorded_durations() {
         let stats = ServerStats::default();
         let tool: Arc<str> = "t".into();
         for millis in 1..=100 {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_names_tools_without_end_costs_no_more() {
+    fn tools_over_the_limit_share_one_counter() {
         let stats = ServerStats::default();
         for n in 0..MAX_COUNTED_TOOLS + 50 {
             stats.record(&n.to_string().into(), Duration::ZERO, true);

@@ -88,25 +88,25 @@ pub struct OfferStatus {
 }
 
 pub(crate) fn server_status(context: &HostContext, server: &Server) -> ServerStatus {
-    let standing = server.standing.borrow().clone();
+    let snapshot = server.snapshot.borrow().clone();
     let kept = server.kept.load();
-    let connection = match &standing.way {
+    let connection = match &snapshot.way {
         Availability::Open(connection) => Some(connection),
         _ => None,
     };
     let stderr_tail = match connection {
         Some(connection) => connection.stderr_tail(MAX_STDERR_LINES),
-        None => standing.trouble.as_ref().map(|trouble| trouble.stderr().to_vec()).unwrap_or_default(),
+        None => snapshot.trouble.as_ref().map(|trouble| trouble.stderr().to_vec()).unwrap_or_default(),
     };
     ServerStatus {
         name: server.name.clone(),
         transport: server.reach.transport(),
-        state: standing.state,
-        since: standing.since,
-        last_error: standing.trouble.clone(),
-        last_connected_at: standing.last_connected,
-        restarts: standing.restarts,
-        flapping: standing.flapping,
+        state: snapshot.state,
+        since: snapshot.since,
+        last_error: snapshot.trouble.clone(),
+        last_connected_at: snapshot.last_connected,
+        restarts: snapshot.restarts,
+        flapping: snapshot.flapping,
         lazy: kept.settings.lazy,
         trust: kept.settings.trust,
         in_flight: server.usage.in_flight(),
@@ -130,7 +130,7 @@ fn connected_status(connection: &wharf_client::Connection) -> ConnectedStatus {
 }
 
 fn offer_status(context: &HostContext, server: &Server) -> Option<OfferStatus> {
-    let catalog = context.shelf.peek();
+    let catalog = context.publisher.peek();
     let section = catalog.section(server.name.as_str())?;
     Some(OfferStatus {
         tools: section.visible_tools().count(),

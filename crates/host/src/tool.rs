@@ -1,9 +1,11 @@
 //! Adapter of a server's tool to the registry.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use wharf_client::CallError;
 use wharf_json::JsonDecodeError;
+use wharf_spec::EscapedText;
 use wharf_tools::{BoxFuture, Tool, ToolDescription, ToolError, ToolErrorKind, ToolInvocation, ToolOutcome};
 
 use crate::call::CallOptions;
@@ -12,6 +14,9 @@ use crate::context::{HostContext, LARGE_TEXT_BYTES};
 use crate::error::HostError;
 use crate::events::Event;
 use crate::results::{escape_hidden_text, truncate, truncate_blocking};
+
+/// Maximum characters of an error's data.
+const MAX_ERROR_DATA_CHARS: usize = 4_000;
 
 /// A tool of a server. It holds only a weak reference to its host.
 pub(crate) struct ServerTool {
@@ -30,10 +35,10 @@ impl ServerTool {
         options.call.timeout = call.timeout;
         options.call.meta = call.meta;
         options.call.progress = Some(self.progress(&context, call.progress));
-        let reply = context
-            .call_permitted(&self.tool, &call.arguments, &options)
-            .await
-            .map_err(|failed| to_tool_error(&failed))?;
+        let paused = self.paused_time(&context);
+        let replied = context.call_permitted(&self.tool, &call.arguments, &options).await;
+        call.person_time.add(self.paused_time(&context).saturating_sub(paused));
+        let reply = replied.map_err(|failed| to_tool_error(&failed))?;
         let bytes = reply.answer.result.as_bytes().len();
         let (limits, spill) = (context.options.results, context.spill());
         let outcome = if bytes < LARGE_TEXT_BYTES {
@@ -51,6 +56,13 @@ impl ServerTool {
         })
     }
 
+    /// Returns the time that the server's connection has waited for a person.
+    fn paused_time(&self, context: &HostContext) -> Duration {
+        let server = context.server(self.tool.id.server.as_str()).ok();
+        let live = server.and_then(|server| server.live_connection());
+        live.map(|live| live.connection.paused_time()).unwrap_or_default()
+    }
+
     /// Returns a progress sink that publishes events and forwards progress to the caller's sink, if there is one.
     fn progress(
         &self,
@@ -64,7 +76,7 @@ impl ServerTool {
                 sink(wharf_tools::CallProgress { done, total, message });
             }
             if let Some(context) = context.upgrade() {
-                context.crier.publish(Event::Progress { tool: id.clone(), progress });
+                context.event_bus.publish(Event::Progress { tool: id.clone(), progress });
             }
         })
     }
@@ -98,23 +110,43 @@ pub(crate) fn to_tool_error(error: &HostError) -> ToolError {
         },
         _ => ToolErrorKind::Failed,
     };
-    let told = ToolError::new(kind, error.to_string());
+    let told = ToolError::new(kind, with_error_data(error));
     match error.hint() {
-        Some(hint) => told.with_next_action(hint),
-        None => told,
+        // The next step after a refusal is the program's or the person's, not the model's.
+        Some(hint) if !matches!(error, HostError::Refused(_)) => told.with_next_action(hint),
+        _ => told,
+    }
+}
+
+/// Formats an error, with the data that the server returned along with it.
+fn with_error_data(error: &HostError) -> String {
+    match error {
+        HostError::Call { error: CallError::Refused(refusal), .. } => match &refusal.data {
+            Some(data) => format!("{error}; data: {}", EscapedText::single_line(data.as_str(), MAX_ERROR_DATA_CHARS)),
+            None => error.to_string(),
+        },
+        _ => error.to_string(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use wharf_spec::ServerName;
 
     use super::*;
 
     #[test]
-    fn what_has_not_left_may_be_called_again() {
+    fn error_of_a_server_keeps_its_code_and_data() {
+        let data = wharf_json::RawJson::parse(format!(r#"{{"field":"a\u202e","long":"{}"}}"#, "x".repeat(9_000))).ok();
+        let refusal = wharf_wire::RpcError { code: -32602, message: "no".to_owned(), data };
+        let failed = HostError::Call { server: ServerName::new("one").unwrap(), error: CallError::Refused(refusal) };
+        let told = to_tool_error(&failed).message;
+        assert!(told.contains("(code -32602); data: {\"field\""), "{told}");
+        assert!(!told.contains('\u{202e}') && told.len() < 5_000, "{told}");
+    }
+
+    #[test]
+    fn unsent_calls_map_to_unavailable() {
         let (server, after) = (ServerName::new("one").unwrap(), Duration::from_secs(1));
         let waited = HostError::NotInTime { server: server.clone(), what: "connecting", after, trouble: None };
         let called = HostError::Call { server, error: CallError::Busy };

@@ -37,7 +37,7 @@ impl ServerUsage {
         UsageGuard(self)
     }
 
-    /// Counts a call until [`Usage::leave`] is called.
+    /// Counts a call until [`Self::end_call`] is called.
     pub fn begin_call(&self) {
         self.in_flight.fetch_add(1, Ordering::AcqRel);
     }

@@ -55,7 +55,7 @@ fn sources(directory: &Path) -> String {
 #[test]
 fn every_function_it_names_exists() {
     let page = read("docs/embedding.md");
-    let crates = ["guard", "host", "client", "wire", "spec", "tools"];
+    let crates = ["guard", "host", "client", "policy", "wire", "spec", "tools"];
     let text: String = crates.map(|name| sources(&repository().join("crates").join(name).join("src"))).concat();
     let prose: String = page.split("```").step_by(2).collect();
     let calls = prose.split('`').skip(1).step_by(2).filter_map(|word| word.split_once('('));

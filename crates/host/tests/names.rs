@@ -49,7 +49,7 @@ fn texts(characters: &[char], longest: usize) -> Vec<String> {
 }
 
 #[test]
-fn no_two_short_names_are_the_same() {
+fn short_names_are_distinct() {
     let servers = texts(&['a', '_', '-'], 3);
     let tools = texts(&['a', '_', ':', '@'], 4);
     let ids = servers.iter().flat_map(|server| {
@@ -61,7 +61,7 @@ fn no_two_short_names_are_the_same() {
 
 /// A name that has a hash, spelt out by somebody else, is still somebody else's.
 #[test]
-fn nobody_takes_the_name_of_another_by_spelling_its_hash() {
+fn name_with_a_copied_hash_stays_distinct() {
     for style in STYLES {
         let victim = ToolId::new(&ServerName::new("a").unwrap(), "b c");
         let alias = tool_names(style, &victim).alias;
@@ -126,7 +126,7 @@ fn catalog(ids: &[&ToolId], style: NameStyle) -> Catalog {
 }
 
 #[test]
-fn what_is_shown_means_its_own_tool() {
+fn shown_name_resolves_to_its_own_tool() {
     let pairs = [("z", "x::y"), ("x", "y@z"), ("x", "y"), ("z", "y"), ("_a", "_\u{fc}"), ("a", "\u{fc}"), ("x", ":y")];
     let ids = pairs.map(|(server, tool)| ToolId::new(&ServerName::new(server).unwrap(), tool));
     for style in STYLES {
@@ -147,7 +147,7 @@ proptest! {
     }
 
     #[test]
-    fn a_catalog_is_the_same_in_any_order(
+    fn catalog_names_do_not_depend_on_order(
         ids in hostile(),
         style in prop::sample::select(&STYLES[..]),
         seed in any::<u64>(),

@@ -31,7 +31,6 @@ const CALLS: usize = 200;
 const SOON: Duration = Duration::from_secs(10);
 
 fn main() {
-    wharf::guard::run_guard_if_requested();
     let mut arguments = std::env::args().skip(1);
     if arguments.next().as_deref() == Some("faultd") {
         faultd::run(arguments)

@@ -8,7 +8,7 @@ fn quoted(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn every_test_it_names_exists() {
+fn tests_named_in_security_page_exist() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = std::fs::read_to_string(here.join("../../docs/security.md")).unwrap();
     let mut found = 0;

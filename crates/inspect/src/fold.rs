@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_looks_alike_folds_alike() {
+    fn lookalike_letters_fold_alike() {
         let folded = |text: &str| -> String {
             let letters = text.chars().map(fold).filter(|folded| *folded != FoldedChar::Nothing);
             letters.map(|folded| if let FoldedChar::Letter(letter) = folded { letter } else { ' ' }).collect()

@@ -16,6 +16,7 @@ pub(super) fn visit_strings(
     show: &mut dyn FnMut(&StringPath, &str),
 ) -> Result<(), serde_json::Error> {
     let mut walk = DefinitionWalker { path: String::new(), list: None, show };
+    let definition = definition.with_valid_unicode();
     let mut text = serde_json::Deserializer::from_str(definition.as_str());
     walk.deserialize(&mut text)?;
     text.end()

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phrase_is_found_however_it_is_set() {
+    fn phrases_are_found_in_any_formatting() {
         for text in [
             "Do not tell the user.",
             "do NOT,\n tell... the -- user",
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn words_far_apart_are_no_phrase() {
+    fn distant_words_are_not_a_phrase() {
         assert_eq!(findings_in("Does not scale. Tell me about the user."), []);
         let far = "do not forget to save, and later you may want to tell whoever is there of the user";
         assert!(findings_in(far).iter().all(|(_, weight)| *weight < FindingWeight::Certain));

@@ -5,6 +5,8 @@
 
 mod limits;
 mod raw;
+mod strict;
+mod surrogates;
 
 pub use limits::{JsonLimitExceeded, JsonLimits};
 pub use raw::{InvalidJson, JsonDecodeError, ObjectMembers, RawJson, object_members};

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_hold_at_their_edge() {
+    fn depth_and_node_limits_are_exact() {
         for (text, depth, nodes, expected) in [
             ("1", 0, 1, Ok(())),
             ("1", 0, 0, Err(JsonLimitExceeded::Nodes(0))),

@@ -2,19 +2,26 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::OnceLock;
 
 use bytes::Bytes;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::strict::Strict;
+use crate::surrogates::replace_lone_surrogates;
 use crate::{JsonLimitExceeded, JsonLimits};
 
 /// One JSON value as text on a single line. Cloning shares the memory.
 ///
 /// Text received from a server is scanned, not parsed: it is valid UTF-8 with balanced brackets. Any other defect
 /// surfaces in [`RawJson::decode`].
-#[derive(Clone, PartialEq, Eq)]
-pub struct RawJson(Bytes);
+#[derive(Clone)]
+pub struct RawJson {
+    text: Bytes,
+    /// The text with lone surrogates replaced, made when decoding needs it. Boxed, since it is rare.
+    repaired: OnceLock<Box<Bytes>>,
+}
 
 /// Error: the text is not one JSON value.
 #[derive(Debug)]
@@ -39,17 +46,17 @@ impl RawJson {
         let text: Bytes = text.into();
         serde_json::from_slice::<IgnoredAny>(&text).map_err(InvalidJson)?;
         if memchr::memchr2(b'\n', b'\r', &text).is_none() {
-            return Ok(Self(text));
+            return Ok(Self::new_unchecked(text));
         }
         // In valid JSON a line break occurs only as white space between tokens, never inside a string.
         let line = text.iter().map(|&byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte });
-        Ok(Self(line.collect::<Vec<u8>>().into()))
+        Ok(Self::new_unchecked(line.collect::<Vec<u8>>()))
     }
 
     /// Wraps text without checking it. The caller guarantees one JSON value on one line of valid UTF-8, for example a
     /// slice of scanned text or a concatenation of such slices.
     pub fn new_unchecked(text: impl Into<Bytes>) -> Self {
-        Self(text.into())
+        Self { text: text.into(), repaired: OnceLock::new() }
     }
 
     /// Serializes a value to JSON.
@@ -58,54 +65,110 @@ impl RawJson {
     ///
     /// Fails if serde_json cannot serialize the value.
     pub fn from_value<T: serde::Serialize + ?Sized>(value: &T) -> Result<Self, InvalidJson> {
-        serde_json::to_vec(value).map(|text| Self(text.into())).map_err(InvalidJson)
+        serde_json::to_vec(value).map(Self::new_unchecked).map_err(InvalidJson)
     }
 
     /// Returns the empty object, `{}`.
     pub const fn empty_object() -> Self {
-        Self(Bytes::from_static(b"{}"))
+        Self { text: Bytes::from_static(b"{}"), repaired: OnceLock::new() }
     }
 
     /// Returns the text.
     pub fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.0).unwrap_or_default()
+        std::str::from_utf8(&self.text).unwrap_or_default()
     }
 
     /// Returns the text as bytes.
     pub fn as_bytes(&self) -> &[u8] {
-        &self.0
+        &self.text
     }
 
     /// Reports whether the value is an object. Looks only at the first character.
     pub fn is_object(&self) -> bool {
-        self.0.first() == Some(&b'{')
+        self.text.first() == Some(&b'{')
     }
 
-    /// Decodes the text after checking it against the limits.
+    /// Decodes the text after checking it against the limits. Lone surrogates become U+FFFD. A struct is decoded only
+    /// from an object.
     ///
     /// # Errors
     ///
     /// Fails if the text exceeds a limit or does not deserialize as `T`.
     pub fn decode<'a, T: Deserialize<'a>>(&'a self, bounds: &JsonLimits) -> Result<T, JsonDecodeError> {
-        bounds.check(&self.0).map_err(JsonDecodeError::TooComplex)?;
-        serde_json::from_slice(&self.0).map_err(JsonDecodeError::Shape)
+        bounds.check(&self.text).map_err(JsonDecodeError::TooComplex)?;
+        self.decode_unbounded()
     }
 
-    /// Returns a value borrowed from this text during decoding as a [`RawJson`] that shares its memory.
+    /// Decodes a text as [`RawJson::decode`] does, without limits. For parts of a text that has been checked.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text does not deserialize as `T`.
+    pub fn decode_unbounded<'a, T: Deserialize<'a>>(&'a self) -> Result<T, JsonDecodeError> {
+        let decoded = decode_strictly(&self.text);
+        match (decoded, self.repaired.get()) {
+            (Ok(value), _) => Ok(value),
+            (Err(_), Some(text)) => decode_strictly(text).map_err(JsonDecodeError::Shape),
+            (Err(error), None) => match replace_lone_surrogates(self.as_str()) {
+                Some(text) => {
+                    let text = self.repaired.get_or_init(|| Box::new(text.into()));
+                    decode_strictly(text).map_err(JsonDecodeError::Shape)
+                }
+                None => Err(JsonDecodeError::Shape(error)),
+            },
+        }
+    }
+
+    /// Returns the text with lone surrogates replaced by U+FFFD, for readers that accept only valid Unicode.
+    #[must_use]
+    pub fn with_valid_unicode(&self) -> Self {
+        replace_lone_surrogates(self.as_str()).map_or_else(|| self.clone(), Self::new_unchecked)
+    }
+
+    /// Returns a value borrowed from this text during decoding as a [`RawJson`] that shares its memory. Lone surrogates
+    /// are as received.
     pub fn slice_part(&self, part: &RawValue) -> Self {
-        Self(self.0.slice_ref(part.get().as_bytes()))
+        let part = part.get();
+        let repaired = self.repaired.get().and_then(|text| offset_in(text, part));
+        Self::new_unchecked(match repaired {
+            // A repaired text has the same length.
+            Some(at) => self.text.slice(at..at + part.len()),
+            None => self.text.slice_ref(part.as_bytes()),
+        })
     }
 }
 
+/// Decodes a text; a struct only from an object.
+fn decode_strictly<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    let value = T::deserialize(Strict(&mut deserializer))?;
+    deserializer.end()?;
+    Ok(value)
+}
+
+/// Returns the position of `part` in `text`, if it lies within.
+fn offset_in(text: &[u8], part: &str) -> Option<usize> {
+    let at = part.as_ptr().addr().checked_sub(text.as_ptr().addr())?;
+    (at + part.len() <= text.len()).then_some(at)
+}
+
+impl PartialEq for RawJson {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for RawJson {}
+
 impl fmt::Debug for RawJson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Raw({} bytes)", self.0.len())
+        write!(f, "Raw({} bytes)", self.text.len())
     }
 }
 
 impl serde::Serialize for RawJson {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let value: &RawValue = serde_json::from_slice(&self.0).map_err(serde::ser::Error::custom)?;
+        let value: &RawValue = serde_json::from_slice(&self.text).map_err(serde::ser::Error::custom)?;
         value.serialize(serializer)
     }
 }
@@ -182,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn typed_text_becomes_one_line() {
+    fn multi_line_json_becomes_one_line() {
         let raw = RawJson::parse("{\n  \"a\": \"x\\ny\",\r\n  \"b\": [1,\n2]\n}".to_owned()).unwrap();
         assert!(!raw.as_str().contains(['\n', '\r']));
         let value: serde_json::Value = raw.decode(&JsonLimits::default()).unwrap();
@@ -192,12 +255,62 @@ mod tests {
     }
 
     #[test]
-    fn members_keep_order_and_text_and_refuse_twins() {
+    fn members_keep_order_and_duplicates_are_rejected() {
         let raw = RawJson::parse(r#"{"b":12345678901234567890123, "\u0061":{"x" : 1}}"#).unwrap();
         let list = object_members(&raw, &JsonLimits::default()).unwrap();
         let shown: Vec<_> = list.iter().map(|(key, value)| (key.as_ref(), value.as_str())).collect();
         assert_eq!(shown, [("b", "12345678901234567890123"), ("a", r#"{"x" : 1}"#)]);
         let twins = RawJson::parse(r#"{"a":1,"\u0061":2}"#).unwrap();
         assert!(object_members(&twins, &JsonLimits::default()).is_err());
+    }
+
+    #[derive(Debug, serde::Deserialize)]
+    struct Shape<'a> {
+        text: String,
+        #[serde(borrow)]
+        part: &'a RawValue,
+        #[serde(default)]
+        inner: Option<Inner>,
+    }
+
+    #[derive(Debug, serde::Deserialize)]
+    struct Inner {
+        #[serde(default)]
+        name: Option<String>,
+    }
+
+    /// L2.
+    #[test]
+    fn lone_surrogate_is_decoded_leniently_and_kept_verbatim() {
+        let text = r#"{"text":"cut \ud83d","part":{"x":"\ude00"},"inner":{"name":"\ud83d\ude00"}}"#;
+        let raw = RawJson::parse(text).unwrap();
+        let shape: Shape = raw.decode(&JsonLimits::default()).unwrap();
+        assert_eq!(shape.text, "cut \u{fffd}");
+        assert_eq!(shape.inner.unwrap().name.unwrap(), "\u{1f600}");
+        let part = raw.slice_part(shape.part);
+        assert_eq!(part.as_str(), r#"{"x":"\ude00"}"#);
+        assert_eq!(part.with_valid_unicode().as_str(), r#"{"x":"\ufffd"}"#);
+        let value: serde_json::Value = part.decode(&JsonLimits::default()).unwrap();
+        assert_eq!(value, serde_json::json!({"x": "\u{fffd}"}));
+        assert_eq!((raw.as_str(), raw == RawJson::parse(text).unwrap()), (text, true));
+        let keys = RawJson::parse(r#"{"\ud83d":1}"#).unwrap();
+        assert_eq!(object_members(&keys, &JsonLimits::default()).unwrap()[0].0, "\u{fffd}");
+    }
+
+    /// L7.
+    #[test]
+    fn array_in_place_of_an_object_is_rejected() {
+        for (text, is_valid) in [
+            (r#"{"text":"a","part":1}"#, true),
+            (r#"{"text":"a","part":[1],"inner":null}"#, true),
+            (r#"{"text":"a","part":1,"inner":{}}"#, true),
+            (r#"["a",1,null]"#, false),
+            (r#"{"text":"a","part":1,"inner":["x"]}"#, false),
+            (r#"{"text":"a","part":1,"inner":[]}"#, false),
+        ] {
+            let raw = RawJson::parse(text).unwrap();
+            let decoded = raw.decode::<Shape>(&JsonLimits::default());
+            assert_eq!(decoded.is_ok(), is_valid, "{text}: {decoded:?}");
+        }
     }
 }

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_seen_through_every_spelling() {
+    fn addresses_are_classified_in_every_spelling() {
         for (host, expected) in [
             ("127.0.0.1", Private),
             ("127.0.0.1.", Private),
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_public_internet_is_public() {
+    fn only_global_addresses_are_public() {
         let private = [
             "10.255.255.255",
             "100.64.0.0",
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn t40_a_zone_opens_itself_and_no_other() {
+    fn t40_zone_allows_only_its_own_addresses() {
         for (address, expected) in [
             ("127.0.0.1", Some(NetworkZone::Loopback)),
             ("127.255.255.254", Some(NetworkZone::Loopback)),
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_public_is_in_no_zone_and_open_to_all() {
+    fn public_addresses_are_allowed_from_every_zone() {
         for address in ["1.1.1.1", "9.9.9.9", "100.63.255.255", "172.32.0.1", "2606:4700::1111", "::ffff:1.1.1.1"] {
             let address: IpAddr = address.parse().unwrap();
             assert_eq!(NetworkZone::from_address(address), None, "{address}");

@@ -62,6 +62,9 @@ pub enum SendError {
     /// The TLS handshake failed.
     #[error("TLS handshake failed: {0}")]
     Encryption(String),
+    /// TLS cannot be initialized.
+    #[error("TLS cannot be initialized: {0}")]
+    TlsSetup(String),
     /// The request is invalid.
     #[error("invalid request: {0}")]
     Unsendable(String),
@@ -100,7 +103,7 @@ impl SendError {
     pub fn is_certainly_unsent(&self) -> bool {
         match self {
             Self::Unresolved { .. } | Self::Blocked(_) | Self::Refused(_) | Self::Slow(_) => true,
-            Self::Encryption(_) | Self::Unsendable(_) => true,
+            Self::Encryption(_) | Self::TlsSetup(_) | Self::Unsendable(_) => true,
             // A server that rejected or redirected an earlier attempt has not executed it.
             Self::NotAuthorized(_) => true,
             Self::Redirected { .. } | Self::RedirectLoop | Self::Broken(_) => false,
@@ -130,7 +133,7 @@ impl SendError {
         if let Some(encryption) =
             encryption.filter(|encryption| error.is_connect() || is_client_certificate_alert(encryption))
         {
-            return Self::Encryption(escape_and_shorten(&encryption.to_string()));
+            return Self::Encryption(describe_tls_error(encryption));
         }
         match (error.is_connect(), error.is_timeout()) {
             (true, true) => Self::Slow(way.connect_timeout),
@@ -143,6 +146,16 @@ impl SendError {
             (false, _) => Self::Broken(cause_chain(error)),
         }
     }
+}
+
+/// Describes a TLS error. A self-signed certificate as `openssl req -x509` makes it by default is marked as the
+/// certificate of an authority, which is not valid for a server.
+fn describe_tls_error(error: &rustls::Error) -> String {
+    let text = error.to_string();
+    if text.contains("CaUsedAsEndEntity") {
+        return "the server's certificate is a CA certificate (CA:TRUE), which is not valid for a server".to_owned();
+    }
+    escape_and_shorten(&text)
 }
 
 /// Reports whether the connection was closed before it accepted the request. The HTTP library reports this only by

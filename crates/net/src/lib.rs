@@ -9,6 +9,7 @@
 mod address_policy;
 mod authorize;
 mod body;
+mod clients;
 mod error;
 mod net;
 mod resolve;
@@ -22,4 +23,5 @@ pub use body::{BodyError, ResponseBody};
 pub use error::{NetOpenError, SendError};
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 pub use net::{HttpRequest, HttpResponse, Net, NetOptions, RedirectPolicy};
+pub use resolve::lookup_host;
 pub use sse::{SseEvent, SseParser, SseTooLarge};

@@ -1,7 +1,7 @@
 //! The connection pool, and sending requests through it.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,8 +15,9 @@ use crate::authorize::{
     AuthRecovery, AuthRejection, Authorizer, NotAuthorized, OriginAuthorizer, RequestAuthorization,
 };
 use crate::body::ResponseBody;
+use crate::clients::{ClientSettings, HttpClients};
 use crate::error::{ConnectRoute, NetOpenError, SendError};
-use crate::resolve::PolicyResolver;
+use crate::resolve::{PolicyResolver, lookup_host};
 
 /// Maximum redirects of one request within its origin.
 const MAX_REDIRECTS: usize = 5;
@@ -64,7 +65,7 @@ impl Default for NetOptions {
 /// A connection pool. Cheap to clone.
 #[derive(Clone)]
 pub struct Net {
-    client: reqwest::Client,
+    clients: Arc<HttpClients>,
     reach: AddressPolicy,
     way: ConnectRoute,
     authorized: Option<OriginAuthorizer>,
@@ -109,38 +110,38 @@ pub struct HttpResponse {
 }
 
 impl Net {
-    /// Reads the certificates and creates the pool. Opens no connections.
+    /// Reads the certificate files of the options and creates the pool. Opens no connections, and reads the system's
+    /// certificates only when a connection uses TLS.
     pub async fn open(options: &NetOptions) -> Result<Self, NetOpenError> {
         let way = ConnectRoute { connect_timeout: options.connect_timeout, proxied: options.proxy.is_some() };
-        let mut builder = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .referer(false)
-            .no_proxy()
-            .connect_timeout(options.connect_timeout)
-            .pool_idle_timeout(POOL_IDLE_TIMEOUT)
-            .tcp_nodelay(true)
-            .tcp_keepalive(KEEP_ALIVE_INTERVAL)
-            .tcp_keepalive_interval(KEEP_ALIVE_INTERVAL)
-            .tcp_keepalive_retries(2)
-            .http2_max_header_list_size(MAX_HEADER_BYTES)
-            .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
-            .http2_keep_alive_timeout(KEEP_ALIVE_INTERVAL)
-            // With a proxy, only the proxy's own name is resolved, and the user configured it.
-            .dns_resolver(PolicyResolver::new(if way.proxied { AddressPolicy::Anywhere } else { options.reach }));
-        if let Some(proxy) = &options.proxy {
-            builder = builder.proxy(parse_proxy(proxy)?);
-        }
+        let mut extra_ca = Vec::new();
         for file in &options.extra_ca {
             let found = reqwest::Certificate::from_pem_bundle(&read_file(file).await?);
             let found = found.ok().filter(|found| !found.is_empty());
-            builder = builder.tls_certs_merge(found.ok_or_else(|| NetOpenError::NoCertificate(file.clone()))?);
+            extra_ca.extend(found.ok_or_else(|| NetOpenError::NoCertificate(file.clone()))?);
         }
-        if let Some(file) = &options.client_certificate {
-            let identity = reqwest::Identity::from_pem(&read_file(file).await?);
-            builder = builder.identity(identity.map_err(|_| NetOpenError::NoIdentity(file.clone()))?);
-        }
-        let client = builder.build().map_err(|error| NetOpenError::Encryption(crate::error::cause_chain(&error)))?;
-        Ok(Self { client, reach: options.reach, way, authorized: None })
+        let identity = match &options.client_certificate {
+            Some(file) => {
+                let identity = reqwest::Identity::from_pem(&read_file(file).await?);
+                Some(identity.map_err(|_| NetOpenError::NoIdentity(file.clone()))?)
+            }
+            None => None,
+        };
+        // With a proxy, only the proxy's own name is resolved, and the user configured it.
+        let resolvable = if way.proxied { AddressPolicy::Anywhere } else { options.reach };
+        let settings = ClientSettings {
+            builder: Box::new(move || client_builder(way.connect_timeout, resolvable)),
+            proxy: options.proxy.as_ref().map(parse_proxy).transpose()?,
+            proxy_uses_tls: options
+                .proxy
+                .as_ref()
+                .is_some_and(|proxy| proxy_scheme(proxy).eq_ignore_ascii_case("https")),
+            extra_ca,
+            identity,
+        };
+        let clients =
+            HttpClients::new(settings).map_err(|error| NetOpenError::Encryption(crate::error::cause_chain(&error)))?;
+        Ok(Self { clients: Arc::new(clients), reach: options.reach, way, authorized: None })
     }
 
     /// Adds an authorizer for one server. Requests to the server's origin carry the authorizer's credentials and are
@@ -231,7 +232,8 @@ impl Net {
         if !request.body.is_empty() {
             *outgoing.body_mut() = Some(request.body.clone().into());
         }
-        let answer = self.client.execute(outgoing).await.map_err(|error| SendError::from_reqwest(&error, &self.way))?;
+        let client = self.clients.for_url(outgoing.url()).await?;
+        let answer = client.execute(outgoing).await.map_err(|error| SendError::from_reqwest(&error, &self.way))?;
         if let Some(bearer) = bearer {
             bearer.on_response(answer.status(), answer.headers());
         }
@@ -258,14 +260,36 @@ impl Net {
 
     /// Returns a forbidden address of this name, if it resolves to one.
     async fn forbidden_address_of(&self, host: &str) -> Option<IpAddr> {
-        let found = tokio::time::timeout(self.way.connect_timeout, tokio::net::lookup_host((host, 0))).await;
-        let mut addresses = found.ok()?.ok()?.map(|address| address.ip());
+        let found = tokio::time::timeout(self.way.connect_timeout, lookup_host(host)).await;
+        let mut addresses = found.ok()?.ok()?.into_iter().map(|address| address.ip());
         addresses.find(|address| !self.reach.allows(*address))
     }
 }
 
+/// Returns a client builder with the settings that do not concern TLS and the proxy.
+fn client_builder(connect_timeout: Duration, resolvable: AddressPolicy) -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .referer(false)
+        .no_proxy()
+        .connect_timeout(connect_timeout)
+        .pool_idle_timeout(POOL_IDLE_TIMEOUT)
+        .tcp_nodelay(true)
+        .tcp_keepalive(KEEP_ALIVE_INTERVAL)
+        .tcp_keepalive_interval(KEEP_ALIVE_INTERVAL)
+        .tcp_keepalive_retries(2)
+        .http2_max_header_list_size(MAX_HEADER_BYTES)
+        .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
+        .http2_keep_alive_timeout(KEEP_ALIVE_INTERVAL)
+        .dns_resolver(PolicyResolver::new(resolvable))
+}
+
+fn proxy_scheme(url: &Secret) -> &str {
+    url.reveal().split_once("://").map_or("http", |(scheme, _)| scheme)
+}
+
 fn parse_proxy(url: &Secret) -> Result<reqwest::Proxy, NetOpenError> {
-    let scheme = url.reveal().split_once("://").map_or("http", |(scheme, _)| scheme);
+    let scheme = proxy_scheme(url);
     // Another scheme would be accepted here and fail at the first request.
     if !["http", "https"].iter().any(|known| known.eq_ignore_ascii_case(scheme)) {
         return Err(NetOpenError::Proxy);
@@ -273,8 +297,10 @@ fn parse_proxy(url: &Secret) -> Result<reqwest::Proxy, NetOpenError> {
     reqwest::Proxy::all(url.reveal()).map_err(|_| NetOpenError::Proxy)
 }
 
-async fn read_file(file: &PathBuf) -> Result<Vec<u8>, NetOpenError> {
-    tokio::fs::read(file).await.map_err(|error| NetOpenError::Unreadable { file: file.clone(), error })
+async fn read_file(file: &Path) -> Result<Vec<u8>, NetOpenError> {
+    let path = file.to_owned();
+    let read = wharf_threads::run_blocking(move || std::fs::read(path)).await.flatten();
+    read.map_err(|error| NetOpenError::Unreadable { file: file.to_owned(), error })
 }
 
 fn preserves_method(status: StatusCode) -> bool {

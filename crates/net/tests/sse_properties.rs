@@ -39,12 +39,12 @@ fn cut<'a>(mut stream: &'a [u8], lengths: &[usize]) -> Vec<&'a [u8]> {
 
 proptest! {
     #[test]
-    fn the_standard_agrees(stream in stream()) {
+    fn parser_agrees_with_the_standard(stream in stream()) {
         check::check(&stream);
     }
 
     #[test]
-    fn any_cut_gives_the_same(
+    fn chunk_boundaries_do_not_change_the_events(
         stream in stream(),
         lengths in prop::collection::vec(0..9_usize, 0..60),
         limit in prop_oneof![Just(1 << 20), 0..40_usize],

@@ -6,20 +6,11 @@
 use memchr::{memchr, memmem};
 use serde_json::{Value, json};
 
-/// Protocol era the server supports.
-#[derive(Clone, Copy, PartialEq)]
-pub enum EchoEra {
-    /// 2026-07-28 with `server/discover`; also accepts `initialize`.
-    Modern,
-    /// 2025-11-25 with the handshake; rejects `server/discover`.
-    Legacy,
-}
-
 /// Appends the response to a message; appends nothing for a notification.
-pub fn append_response(message: &[u8], era: EchoEra, answers: &mut Vec<u8>) {
+pub fn append_response(message: &[u8], answers: &mut Vec<u8>) {
     if append_echo(message, answers).is_none()
         && let Ok(message) = serde_json::from_slice::<Value>(message)
-        && let Some(reply) = response_to(&message, era)
+        && let Some(reply) = response_to(&message)
     {
         answers.extend_from_slice(reply.to_string().as_bytes());
     }
@@ -65,10 +56,10 @@ fn find_id(part: &[u8]) -> Option<&[u8]> {
 }
 
 /// Answers all other messages; returns `None` for a notification.
-fn response_to(message: &Value, era: EchoEra) -> Option<Value> {
+fn response_to(message: &Value) -> Option<Value> {
     let id = message.get("id")?;
     let result = match message["method"].as_str()? {
-        "server/discover" if era == EchoEra::Modern => discover_result(),
+        "server/discover" => discover_result(),
         "initialize" => initialize_result(),
         "tools/list" => tools(),
         "ping" => json!({}),
@@ -122,7 +113,7 @@ mod tests {
 
     fn check(line: &str, id: Value, text: &str) {
         let mut answers = Vec::new();
-        append_response(line.as_bytes(), EchoEra::Modern, &mut answers);
+        append_response(line.as_bytes(), &mut answers);
         let reply: Value = serde_json::from_slice(&answers).unwrap();
         assert_eq!(reply["id"], id, "{line}");
         assert_eq!(reply["result"]["content"][0]["text"], text, "{line}");
@@ -136,15 +127,14 @@ mod tests {
     }
 
     #[test]
-    fn escapes_survive() {
+    fn escapes_are_preserved() {
         check(r#"{"id":1,"params":{"arguments":{"text":"say \"id\":9 \\"}}}"#, json!(1), "say \"id\":9 \\");
     }
 
     #[test]
-    fn only_modern_era_supports_discovery() {
+    fn discovery_is_answered_and_notifications_are_not() {
         let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "server/discover"});
-        assert_eq!(response_to(&ask, EchoEra::Modern).unwrap()["result"]["supportedVersions"][0], "2026-07-28");
-        assert_eq!(response_to(&ask, EchoEra::Legacy).unwrap()["error"]["code"], -32601);
-        assert_eq!(response_to(&json!({"method": "notifications/initialized"}), EchoEra::Modern), None);
+        assert_eq!(response_to(&ask).unwrap()["result"]["supportedVersions"][0], "2026-07-28");
+        assert_eq!(response_to(&json!({"method": "notifications/initialized"})), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use wharf_client::{BoxedFuture, LocalServer, ServerEnd, Workers};
 
-use crate::echo::{EchoEra, append_response};
+use crate::echo::append_response;
 
 /// Answers like the echo servers, synchronously and without a thread of its own. All other cost of a call is the
 /// caller's.
@@ -14,7 +14,7 @@ impl LocalServer for InlineEcho {
             let outbox = end.sender();
             while let Some(message) = end.receive().await {
                 let mut reply = Vec::new();
-                append_response(&message.text, EchoEra::Modern, &mut reply);
+                append_response(&message.text, &mut reply);
                 if !reply.is_empty() {
                     outbox.send(reply);
                 }

@@ -68,10 +68,10 @@ pub struct BenchOptions {
     pub answers: ResponseForm,
     /// File with the request to send; limit clients only.
     pub template: Option<PathBuf>,
-    /// Server to call; the in-process client only.
-    pub local: LocalServerKind,
-    /// Decode each result instead of leaving it raw; this client only.
-    pub typed: bool,
+    /// In-process server to call; this client only.
+    pub local: Option<LocalServerKind>,
+    /// Use HTTP instead of stdio.
+    pub http: bool,
     /// Configure an account that the server never requires; this client over HTTP only.
     pub account: bool,
     /// Print the request line as a template and exit; this client only.
@@ -79,7 +79,7 @@ pub struct BenchOptions {
 }
 
 const USAGE: &str = "flags: --server PATH [--payload BYTES] [--conc CALLERS] [--secs SECONDS]
-       [--calls N] [--rt current|multi] [--template FILE] [--typed] [--print-template]
+       [--calls N] [--rt current|multi] [--template FILE] [--http] [--print-template]
        [--local closure|rmcp] [--answers json|sse] [--account]";
 
 impl BenchOptions {
@@ -101,8 +101,8 @@ impl BenchOptions {
             flavour: RuntimeFlavour::Current,
             answers: ResponseForm::Json,
             template: None,
-            local: LocalServerKind::Closure,
-            typed: false,
+            local: None,
+            http: false,
             account: false,
             print_template: false,
         };
@@ -117,8 +117,8 @@ impl BenchOptions {
                 "--rt" => options.flavour = flavour(&value()?)?,
                 "--answers" => options.answers = answers(&value()?)?,
                 "--template" => options.template = Some(value()?.into()),
-                "--local" => options.local = local(&value()?)?,
-                "--typed" => options.typed = true,
+                "--local" => options.local = Some(local(&value()?)?),
+                "--http" => options.http = true,
                 "--account" => options.account = true,
                 "--print-template" => options.print_template = true,
                 _ => return Err(format!("unknown flag {flag}")),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_land_in_their_fields() {
+    fn flags_are_parsed_into_their_fields() {
         let options =
             check("--server s --payload 9 --conc 4 --secs 0.5 --calls 7 --rt multi --template t --local rmcp");
         let options = options.unwrap();
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(options.calls, Some(7));
         assert_eq!(options.flavour, RuntimeFlavour::Multi);
         assert_eq!(options.template, Some("t".into()));
-        assert_eq!(options.local, LocalServerKind::Rmcp);
+        assert_eq!(options.local, Some(LocalServerKind::Rmcp));
     }
 
     #[test]

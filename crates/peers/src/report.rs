@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_of_a_hundred() {
+    fn percentiles_of_a_hundred_values() {
         let latencies: Vec<u64> = (1..=101).map(|n| n * 1000).collect();
         assert_eq!(percentile_us(&latencies, 50), 51.0);
         assert_eq!(percentile_us(&latencies, 99), 100.0);

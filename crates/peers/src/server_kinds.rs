@@ -49,7 +49,7 @@ pub fn host_builder(servers: Vec<ServerEntry>) -> HostBuilder {
 /// Returns a rule that allows a tool of a server.
 pub fn allow_rule(server: &ServerName, tool: &str) -> SourcedRule {
     let rule = Rule::new(format!("mcp__{server}__{tool}"), RuleAction::Allow);
-    SourcedRule { rule, origin: RuleOrigin { place: "bench:1".to_owned(), standing: RuleAuthority::User } }
+    SourcedRule { rule, origin: RuleOrigin { place: "bench:1".to_owned(), authority: RuleAuthority::User } }
 }
 
 /// Returns the entry of the `number`-th server of a kind. With `starts`, each start appends a line to that file.

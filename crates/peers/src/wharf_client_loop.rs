@@ -11,16 +11,12 @@ use crate::{BenchOptions, BenchReport, run_closed_loop};
 /// Measures the `echo` tool of a connection, with deadline and progress enabled.
 pub async fn measure_wharf(name: &str, connection: &Connection, options: &BenchOptions) -> BenchReport {
     let arguments = RawJson::from_value(&serde_json::json!({ "text": options.text() })).unwrap();
-    let (caller, typed) = (connection.clone(), options.typed);
+    let caller = connection.clone();
     run_closed_loop(name, options, move || {
         let (connection, arguments) = (caller.clone(), arguments.clone());
         async move {
             let options = RequestOptions::default().progress(|_| ());
-            if typed {
-                black_box(connection.call_tool("echo", &arguments, options).await.unwrap());
-            } else {
-                black_box(connection.call_tool_raw("echo", &arguments, options).await.unwrap());
-            }
+            black_box(connection.call_tool_raw("echo", &arguments, options).await.unwrap());
         }
     })
     .await

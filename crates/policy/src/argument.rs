@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_be_read_in_two_ways_is_not_read() {
+    fn ambiguous_or_oversized_arguments_are_not_parsed() {
         for (text, expected) in [
             (r#"{"b":1e2,"a":"\u002fx"}"#, Some(r#"{"a":"/x","b":1e2}"#)),
             (r#" { "a" : [ 1 , true , null , { } ] } "#, Some(r#"{"a":[1,true,null,{}]}"#)),

@@ -36,6 +36,14 @@ struct ClausePrecision {
     arguments: usize,
 }
 
+/// Precision of the names of server and tool.
+struct NamePrecision {
+    /// They name exactly one tool.
+    exact: bool,
+    /// Number of literal characters.
+    literals: usize,
+}
+
 /// The tool pattern of a clause without differences of case and width, to detect lookalike names.
 #[derive(Debug)]
 struct FoldedPattern {
@@ -49,7 +57,15 @@ impl RuleClause {
     pub fn new(rule: &Arc<SourcedRule>, reading: &NameReading, pattern: Option<Arc<ArgumentPattern>>) -> Self {
         let name = reading.server.literal_count() + reading.tool.literal_count();
         let scope = RuleScope::new(&rule.rule, Some(reading));
-        Self { scope, ..Self::with_precision(rule, reading.tool.clone(), (reading.is_exact(), name), pattern) }
+        Self {
+            scope,
+            ..Self::with_precision(
+                rule,
+                reading.tool.clone(),
+                NamePrecision { exact: reading.is_exact(), literals: name },
+                pattern,
+            )
+        }
     }
 
     /// Creates the clause of a rule about plain names, or of the rest of such a name after a matched prefix.
@@ -57,7 +73,7 @@ impl RuleClause {
         let tool = ToolNamePattern::new(rest);
         let is_exact = rest == rule.rule.tool && matches!(tool, ToolNamePattern::Exact(_));
         let literals = tool.literal_count();
-        Self::with_precision(rule, tool, (is_exact, literals), pattern)
+        Self::with_precision(rule, tool, NamePrecision { exact: is_exact, literals }, pattern)
     }
 
     /// Creates the clause that replaces an unreadable rule of a project. It asks about every call of a server that is
@@ -69,14 +85,19 @@ impl RuleClause {
         });
         Self {
             scope: RuleScope::NotUser,
-            ..Self::with_precision(&rule, ToolNamePattern::Any, (true, usize::MAX), None)
+            ..Self::with_precision(
+                &rule,
+                ToolNamePattern::Any,
+                NamePrecision { exact: true, literals: usize::MAX },
+                None,
+            )
         }
     }
 
     fn with_precision(
         rule: &Arc<SourcedRule>,
         tool: ToolNamePattern,
-        (exact, name): (bool, usize),
+        NamePrecision { exact, literals: name }: NamePrecision,
         pattern: Option<Arc<ArgumentPattern>>,
     ) -> Self {
         let arguments = pattern.as_ref().map_or(0, |pattern| pattern.literal_count());

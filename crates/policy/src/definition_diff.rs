@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn differences_are_told_by_path() {
+    fn differences_are_reported_by_path() {
         for (before, after, expected) in [
             (r#"{"a":1,"b":2}"#, r#"{"b":2, "\u0061":1}"#, "no changes except in formatting"),
             (r#"{"a":1}"#, r#"{"a":2}"#, "~ a: 1 → 2"),
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_bounded_and_where_it_differs() {
+    fn diff_is_truncated_around_the_difference() {
         let text = |end: &str| format!(r#"{{"description":"{}{end}"}}"#, "x".repeat(5000));
         let told = diff_definitions(&text("good"), &text(&"evil ".repeat(1000))).to_string();
         assert!(told.contains("xgood\" → …x") && told.contains("evil") && told.contains("more characters)"), "{told}");

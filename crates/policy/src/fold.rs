@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn twins_fold_alike() {
+    fn equivalent_keys_fold_alike() {
         for (one, other) in
             [("PATH", "path"), ("ｐａｔｈ", "path"), ("paſſ", "pass"), ("\u{212a}ey", "key"), ("ÄÖ", "äö")]
         {

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_covers_another() {
+    fn general_globs_cover_specific_ones() {
         for (general, specific, expected) in [
             ("*", "", true),
             ("*", "a*b?", true),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_goes_on_after_a_beginning() {
+    fn glob_remainders_after_a_prefix_are_found() {
         for (pattern, expected) in [
             ("*", &["*"][..]),
             ("mcp*", &["*"]),

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn exact_arguments_are_compared_by_meaning() {
+    fn exact_arguments_match_regardless_of_formatting() {
         let (server, now) = (server(), Instant::now());
         for (granted, attempted, expected) in [
             (r#"{"a":1,"b":"/x"}"#, r#"{ "b":"\u002fx", "a":1 }"#, true),
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_holds_as_long_as_it_says_and_for_nothing_else() {
+    fn grant_holds_for_its_tool_and_lifetime_only() {
         let (server, now, arguments) = (server(), Instant::now(), raw("{}"));
         let attempt = CallAttempt::server_tool(&server, "push", &arguments);
         let mut grants = GrantSet::default();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_grant_for_any_arguments_is_a_rule() {
+    fn only_grants_for_any_arguments_become_rules() {
         let always = grant(GrantScope::Any, GrantLifetime::Always);
         let rule = Rule::new("mcp__git__push", RuleAction::Allow);
         assert_eq!(always.to_rule(&[server()]), Ok(rule));

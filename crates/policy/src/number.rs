@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_goes_by_all_its_texts() {
+    fn numbers_have_raw_and_normalized_spellings() {
         for (text, expected) in [
             ("100", &["100"][..]),
             ("1e2", &["1e2", "100"]),

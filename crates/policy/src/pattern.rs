@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_look_at_decoded_values() {
+    fn patterns_match_decoded_values() {
         for (pattern, arguments, expected) in [
             ("path=/etc/*", r#"{"path":"/etc/passwd"}"#, [true, true, true]),
             ("path=/etc/*", r#"{"path":"\u002fetc/passwd"}"#, [true, true, true]),
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_says_nothing_is_refused() {
+    fn empty_or_malformed_patterns_are_rejected() {
         for text in ["", "=x", "a..b=x", ".a=x", "a.=x", &"x".repeat(1025)] {
             assert!(ArgumentPattern::parse(text).is_err(), "{text}");
         }

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_approved_stays_known() {
+    fn approved_definitions_stay_known() {
         let mut pins = PinSet::default();
         assert_eq!(pins.tool_state(USER, &tool("a"), &print(1)), PinState::New);
         pins.approve((ServerOrigin::User, tool("a")), print(1), "one").unwrap();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded_and_nothing_passes_for_new() {
+    fn pin_limits_never_make_a_pinned_tool_new() {
         let mut pins = PinSet::default();
         for byte in 0..=8 {
             pins.approve((ServerOrigin::User, tool("a")), print(byte), "x").unwrap();
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_have_approved_is_known_to_both() {
+    fn merged_pins_know_both_approvals() {
         let (mut ours, mut theirs) = (PinSet::default(), PinSet::default());
         ours.approve((ServerOrigin::User, tool("a")), print(1), "ours").unwrap();
         theirs.approve((ServerOrigin::User, tool("a")), print(1), "theirs").unwrap();
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn pins_are_a_document() {
+    fn pins_round_trip_as_json() {
         let mut pins = PinSet::default();
         pins.approve((ServerOrigin::User, tool("a")), print(0xab), "{}").unwrap();
         let text = serde_json::to_string(&pins).unwrap();
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pin_holds_where_its_server_is_defined() {
+    fn pins_hold_for_their_origin_only() {
         let file = |path: &str| ServerOrigin::File(Arc::from(Path::new(path)));
         let mut pins = PinSet::default();
         pins.approve((ServerOrigin::User, tool("a")), print(1), "own").unwrap();

@@ -125,7 +125,7 @@ impl Policy {
         self.problems.extend(found.iter().map(|kind| compiled.to_problem(kind.clone())));
         if found.iter().all(|kind| compiled.is_tolerable(kind)) {
             self.rules.push(compiled);
-        } else if compiled.rule.origin.standing == RuleAuthority::Project
+        } else if compiled.rule.origin.authority == RuleAuthority::Project
             && found.iter().any(RuleProblemKind::is_unreadable)
         {
             self.doubts.push(compiled.rule);
@@ -249,7 +249,7 @@ impl CompiledRule {
 
     /// Restricts an allow rule to one reading, or returns the problem that makes it invalid.
     fn narrow_allow(&mut self, servers: &[ServerName]) -> Option<RuleProblemKind> {
-        if self.rule.origin.standing == RuleAuthority::Project {
+        if self.rule.origin.authority == RuleAuthority::Project {
             return Some(RuleProblemKind::ProjectAllow);
         }
         match &self.target {

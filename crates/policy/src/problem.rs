@@ -44,7 +44,7 @@ impl RuleProblem {
     /// Reports whether the program must not start without this rule: it is the user's own and cannot be interpreted as
     /// intended. For an unreadable rule of a project, calls of the project's servers require a question instead.
     pub fn is_fatal(&self) -> bool {
-        self.is_unreadable() && self.rule.origin.standing == RuleAuthority::User
+        self.is_unreadable() && self.rule.origin.authority == RuleAuthority::User
     }
 
     /// Reports whether the rule cannot be interpreted as intended.

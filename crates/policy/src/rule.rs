@@ -54,7 +54,7 @@ pub struct RuleOrigin {
     /// File and line for display, such as `config.json:12`.
     pub place: String,
     /// Owner of the file.
-    pub standing: RuleAuthority,
+    pub authority: RuleAuthority,
 }
 
 /// Owner of the file that contains a rule.
@@ -68,6 +68,7 @@ pub enum RuleAuthority {
 
 /// Reason for which a rule cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RuleWriteError {
     /// No configured server has this name, so the rule's meaning is undefined.
     #[error("no server `{0}` is configured")]
@@ -93,6 +94,21 @@ impl Rule {
     /// Creates a rule for these tools with any arguments.
     pub fn new(tool: impl Into<String>, action: RuleAction) -> Self {
         Self { tool: tool.into(), pattern: None, action, defined_in: None }
+    }
+
+    /// Creates a rule that allows these tools with any arguments.
+    pub fn allow(tool: impl Into<String>) -> Self {
+        Self::new(tool, RuleAction::Allow)
+    }
+
+    /// Creates a rule that requires a prompt for these tools with any arguments.
+    pub fn ask(tool: impl Into<String>) -> Self {
+        Self::new(tool, RuleAction::Ask)
+    }
+
+    /// Creates a rule that denies these tools with any arguments.
+    pub fn deny(tool: impl Into<String>) -> Self {
+        Self::new(tool, RuleAction::Deny)
     }
 
     /// Restricts the rule to a server of this origin.
@@ -163,6 +179,13 @@ impl fmt::Display for Rule {
     }
 }
 
+/// A rule of the program itself, with the authority of its user.
+impl From<Rule> for SourcedRule {
+    fn from(rule: Rule) -> Self {
+        Self { rule, origin: RuleOrigin { place: "program".to_owned(), authority: RuleAuthority::User } }
+    }
+}
+
 /// Displays the rule and its location.
 impl fmt::Display for SourcedRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -179,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_has_one_form_in_a_file() {
+    fn rules_round_trip_and_reject_unknown_forms() {
         let text = r#"{"tool":"mcp__fs__write","pattern":"path=/etc/*","action":"deny"}"#;
         let rule: Rule = serde_json::from_str(text).unwrap();
         assert_eq!(rule.action, RuleAction::Deny);
@@ -196,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spelling_means_one_tool_or_is_refused() {
+    fn rule_for_a_tool_is_unambiguous_or_rejected() {
         for (configured, server, tool, expected) in [
             (&["git"][..], "git", "read_file", Some("mcp__git__read_file")),
             (&["my_git"], "my_git", "x", Some("mcp__my_git__x")),

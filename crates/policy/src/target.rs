@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_read_in_every_way() {
+    fn target_yields_every_reading() {
         for (text, expected) in [
             ("mcp__*", &["* / *"][..]),
             ("mcp__x", &["x / *"]),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn an_allow_has_one_reading_or_none() {
+    fn allow_needs_an_unambiguous_reading() {
         for (text, configured, expected) in [
             ("mcp__a__b", &["a"][..], Ok("a / b")),
             ("mcp__a__b", &["a__b"], Ok("a__b / *")),

@@ -4,15 +4,18 @@ use std::sync::Arc;
 
 use wharf_agent::TurnBlock;
 use wharf_config::ConfiguredServer;
-use wharf_spec::UntrustedText;
+use wharf_spec::{ActivationState, Fingerprint, ToolId, UntrustedText};
 
 use super::model_selection::SelectionTrigger;
 use super::slash::{ActionResult, ReplAction};
 use super::{LoopControl, ReplSession, server_notices};
+use wharf_terminal::chat::recap::Recap;
+use wharf_terminal::definition_review::release_command;
 use wharf_terminal::failure::{Failure, FailureKind, LOGIN_COMMAND};
 use wharf_terminal::managed_host::{ManagedHost, ReloadReport, ReloadTrigger, is_same_definition};
 use wharf_terminal::session::CommandSession;
-use wharf_terminal::style::{NAME, paint};
+use wharf_terminal::style::{NAME, QUIET, paint};
+use wharf_terminal::table::wrap;
 
 impl<'a> ReplSession<'a> {
     pub(super) async fn on_task_done(&mut self, done: ActionResult) -> LoopControl {
@@ -39,8 +42,10 @@ impl<'a> ReplSession<'a> {
             ReplAction::Cancel => self.cancel(),
             ReplAction::Reload => self.reload(),
             ReplAction::Reloaded(reloaded) => self.on_reloaded(&reloaded),
-            ReplAction::Started => self.announced.announce_failures(&self.fleet.loaded_config(), self.session),
+            ReplAction::Started => self.announced.announce_failures(&self.managed_host.loaded_config(), self.session),
+            ReplAction::ShowResult(number) => self.show_result(number),
             ReplAction::LogIn(server) => self.log_in(&server),
+            ReplAction::Release { tool, seen } => self.release(tool, seen),
             ReplAction::Say(said) => self.start_run(said),
         }
         LoopControl::GoOn
@@ -52,7 +57,10 @@ impl<'a> ReplSession<'a> {
             return self.select_model_for(said);
         }
         match self.chat.start_run(said) {
-            Ok(run) => (self.run, self.interrupted) = (Some(run), None),
+            Ok(run) => {
+                (self.run, self.interrupted) = (Some(run), None);
+                self.question_desk.set_run_cancelled(false);
+            }
             Err(failure) => self.report_failure(failure),
         }
     }
@@ -68,13 +76,30 @@ impl<'a> ReplSession<'a> {
         self.session.console.say("started a new conversation");
     }
 
+    /// Prints a recent tool result in full.
+    fn show_result(&mut self, number: Option<usize>) {
+        if let Err(failure) = self.show.print_result(number) {
+            self.report_failure(failure);
+        }
+    }
+
     /// Logs in, at a terminal only. From a pipe, the next line would be taken as the answer.
     fn log_in(&mut self, server: &str) {
         if self.editor.is_terminal() {
-            return self.desk.log_in(self.fleet, server);
+            return self.question_desk.log_in(self.managed_host, server);
         }
         let failure = Failure::new(FailureKind::LoginNeeded, "logging in needs a terminal").about_server(server);
         self.report_failure(failure.with_hint(format_args!("run: {LOGIN_COMMAND} {server}")));
+    }
+
+    /// Asks whether to release a tool, at a terminal only.
+    fn release(&mut self, tool: ToolId, seen: Fingerprint) {
+        if self.editor.is_terminal() {
+            return self.question_desk.release(self.managed_host, tool, seen);
+        }
+        let failure = Failure::new(FailureKind::Denied, "releasing a tool needs a terminal");
+        let failure = failure.about_server(tool.server.as_str());
+        self.report_failure(failure.with_hint(format_args!("run: {} --yes", release_command(&tool))));
     }
 
     /// Resumes a conversation and reconnects its servers.
@@ -84,8 +109,9 @@ impl<'a> ReplSession<'a> {
                 let console = &self.session.console;
                 going.problems.iter().for_each(|problem| console.warn(problem));
                 console.say(format_args!("resumed {} ({} turns)", paint(NAME, &going.id), going.turns));
+                print_recap(self.session, &going.recap);
                 for server in going.servers {
-                    self.errands.push(reconnect_server(self.fleet, server));
+                    self.local_tasks.push(reconnect_server(self.managed_host, server));
                 }
             }
             Err(failure) => self.report_failure(failure),
@@ -95,8 +121,9 @@ impl<'a> ReplSession<'a> {
     /// Handles a configuration reload: updates notices, approval questions and model names.
     fn on_reloaded(&mut self, reloaded: &ReloadReport) {
         self.announced.on_reload(reloaded, self.host(), self.session);
-        let known = self.fleet.loaded_config();
-        self.desk.withdraw_approvals(|asked| !known.unapproved().any(|server| is_same_definition(server, asked)));
+        let known = self.managed_host.loaded_config();
+        self.question_desk
+            .withdraw_approvals(|asked| !known.unapproved().any(|server| is_same_definition(server, asked)));
         self.ask_approvals(&reloaded.unapproved);
         self.model_names.set(&self.models());
     }
@@ -112,9 +139,9 @@ impl<'a> ReplSession<'a> {
     }
 
     fn spawn_reload(&mut self, look: ReloadTrigger, tell: fn(&CommandSession, &ReloadReport)) {
-        let (session, fleet) = (self.session, self.fleet);
-        self.errands.push(async move {
-            let reloaded = fleet.reload(look).await?;
+        let (session, managed_host) = (self.session, self.managed_host);
+        self.local_tasks.push(async move {
+            let reloaded = managed_host.reload(look).await?;
             tell(session, &reloaded);
             Ok(ReplAction::Reloaded(reloaded))
         });
@@ -124,23 +151,40 @@ impl<'a> ReplSession<'a> {
     fn ask_approvals(&mut self, names: &[String]) {
         if self.editor.is_terminal() && !names.is_empty() {
             let is_named = |server: &&ConfiguredServer| names.iter().any(|name| server.name.as_str() == name);
-            let known = self.fleet.loaded_config();
+            let known = self.managed_host.loaded_config();
             let servers = known.unapproved().filter(is_named).cloned().collect();
-            self.desk.ask_changed_approvals(servers, Arc::clone(&known.config));
+            self.question_desk.ask_changed_approvals(servers, Arc::clone(&known.config));
         }
     }
 }
 
-/// Connects a server of a resumed conversation. The event listener announces the result.
-async fn reconnect_server(fleet: &ManagedHost<'_>, server: String) -> ActionResult {
-    if fleet.loaded_config().config.server(&server).is_none() {
-        let server = UntrustedText::new(server.as_str());
-        fleet
-            .session
-            .console
-            .warn(format_args!("the conversation used server `{server}`, which is no longer configured"));
+/// Prints the last exchange of a resumed conversation.
+fn print_recap(session: &CommandSession, recap: &Recap) {
+    for (speaker, lines) in [("you:", &recap.user), ("model:", &recap.model)] {
+        if !lines.is_empty() {
+            let text = wrap(&format!("  {speaker} {}", lines.join("\n    ")), session.console.stderr_width());
+            session.console.say(paint(QUIET, text));
+        }
     }
-    fleet.wait_for_config().await;
-    let _ = fleet.host.wait_until_ready(&server).await;
+}
+
+/// Starts a server of a resumed conversation. The event listener announces the result.
+async fn reconnect_server(managed_host: &ManagedHost<'_>, server: String) -> ActionResult {
+    let (known, console) = (managed_host.loaded_config(), &managed_host.session.console);
+    let shown = UntrustedText::new(server.as_str());
+    match known.config.server(&server).map(ConfiguredServer::activation) {
+        None => console.warn(format_args!("the conversation used server `{shown}`, which is no longer configured")),
+        Some(ActivationState::Disabled) => console.warn(format_args!(
+            "the conversation used server `{shown}`, which is disabled: /mcp enable {shown} enables it for this session"
+        )),
+        Some(_) => {}
+    }
+    managed_host.wait_for_config().await;
+    tokio::select! {
+        biased;
+        // Its first poll starts an idle server, which continues to start.
+        _ = managed_host.host.wait_until_ready(&server) => {}
+        () = managed_host.host.wait_for_startup() => {}
+    }
     Ok(ReplAction::Nothing)
 }

@@ -41,7 +41,7 @@ pub enum LocalNameKind {
 }
 
 /// Maximum number of candidates.
-const MOST: usize = 200;
+const MAX_CANDIDATES: usize = 200;
 /// The longest text that is offered, in bytes.
 const MAX_CANDIDATE_BYTES: usize = 1_024;
 /// Timeout for argument values from a server.
@@ -59,7 +59,7 @@ impl LineCompleter for CompletionSource {
             CandidateQuery::Others { kind, word } => self.local_candidates(kind, word),
             CandidateQuery::Values(values) => self.request_values(&values),
         };
-        (start, found.into_iter().filter(is_safe).take(MOST).collect())
+        (start, found.into_iter().filter(is_safe).take(MAX_CANDIDATES).collect())
     }
 }
 

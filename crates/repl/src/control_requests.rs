@@ -10,8 +10,8 @@ use wharf_terminal::managed_host::ReloadTrigger;
 impl ReplSession<'_> {
     pub(super) fn on_control_request(&mut self, order: PendingControlRequest) {
         match order.request.clone() {
-            ControlRequest::List => order.reply(rows::list_result(self.fleet)),
-            ControlRequest::One(id) => order.reply(rows::get_result(self.fleet, &id)),
+            ControlRequest::List => order.reply(rows::list_result(self.managed_host)),
+            ControlRequest::One(id) => order.reply(rows::get_result(self.managed_host, &id)),
             ControlRequest::Reload => self.reload_and_reply(order),
             ControlRequest::Cancel => self.cancel_and_reply(order),
         }
@@ -19,9 +19,9 @@ impl ReplSession<'_> {
 
     /// Reloads the configuration and replies with the changes.
     fn reload_and_reply(&mut self, order: PendingControlRequest) {
-        let (session, fleet) = (self.session, self.fleet);
-        self.errands.push(async move {
-            let reloaded = match fleet.reload(ReloadTrigger::Asked).await {
+        let (session, managed_host) = (self.session, self.managed_host);
+        self.local_tasks.push(async move {
+            let reloaded = match managed_host.reload(ReloadTrigger::Asked).await {
                 Ok(reloaded) => reloaded,
                 Err(failure) => {
                     order.fail(&failure);

@@ -10,6 +10,7 @@ use super::slash::{self, ActionResult, ChatSummary, CommandContext, ReplAction, 
 use super::turn_queue::TurnKind;
 use super::{LoopControl, PROMPT_DELAY, ReplSession};
 use wharf_terminal::chat::ending;
+use wharf_terminal::count_text::CountText;
 use wharf_terminal::editor::{EditorInput, InputField, LineStart};
 use wharf_terminal::failure::{Failure, FailureKind, render_failure};
 use wharf_terminal::managed_host::ManagedHost;
@@ -17,8 +18,11 @@ use wharf_terminal::question::DialogInput;
 use wharf_terminal::style::{QUIET, paint};
 use wharf_terminal::table::wrap;
 
-/// Maximum time a message waits for servers that are starting.
+/// Maximum time a message waits for the first server.
 const SERVER_START_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Maximum time a line of a script waits for servers: a script cannot repeat its input.
+const SCRIPT_START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Time within which a second Ctrl-C exits.
 const SECOND_INTERRUPT_WINDOW: Duration = Duration::from_secs(5);
@@ -26,7 +30,7 @@ const SECOND_INTERRUPT_WINDOW: Duration = Duration::from_secs(5);
 impl<'a> ReplSession<'a> {
     pub(super) async fn on_input(&mut self, typed: EditorInput) -> Result<LoopControl, Failure> {
         let interrupted = self.interrupted.take();
-        match (typed, self.desk.field()) {
+        match (typed, self.question_desk.field()) {
             (EditorInput::Line { text, .. }, Some(field)) if is_command(&text, &field) => self.on_line(&text),
             (EditorInput::Line { text, began: LineStart::After }, Some(_)) => {
                 self.answer_question(DialogInput::Line(text))
@@ -49,7 +53,7 @@ impl<'a> ReplSession<'a> {
     }
 
     fn answer_question(&mut self, heard: DialogInput) {
-        let news = self.desk.on_input(heard);
+        let news = self.question_desk.on_input(heard);
         self.on_desk_event(news);
         self.prompt();
     }
@@ -59,17 +63,25 @@ impl<'a> ReplSession<'a> {
         match text.strip_prefix('/') {
             _ if text.is_empty() => self.prompt(),
             Some(command) => self.run_command(command.to_owned()),
+            None if is_exit_word(text) => self.run_command(text.to_owned()),
             None => self.send_message(text.to_owned()),
         }
     }
 
     fn run_command(&mut self, line: String) {
-        let (turn, post) = (slash::turn_kind(&line), CommandContext { fleet: self.fleet, facts: self.chat_facts() });
-        let errand = async move { run_line(&line, &post).await };
+        let (turn, post) =
+            (slash::turn_kind(&line), CommandContext { managed_host: self.managed_host, facts: self.chat_facts() });
+        let waits = !self.editor.is_terminal() && slash::needs_servers(&line);
+        let errand = async move {
+            if waits {
+                let _ = tokio::time::timeout(SCRIPT_START_TIMEOUT, post.managed_host.wait_until_settled()).await;
+            }
+            run_line(&line, &post).await
+        };
         self.prompt_due = Some(Instant::now() + PROMPT_DELAY);
         match turn {
             Some(turn) => self.enqueue_turn(turn, errand),
-            None => self.errands.push(errand),
+            None => self.local_tasks.push(errand),
         }
     }
 
@@ -89,16 +101,17 @@ impl<'a> ReplSession<'a> {
         self.choosing.as_ref().and_then(|choosing| choosing.context).or_else(|| self.chat.context())
     }
 
-    /// Sends a message to the agent after resolving its mentions. Waits briefly for servers that are starting, since
-    /// the model would not see their tools.
+    /// Sends a message to the agent after resolving its mentions. Waits for servers that are starting, except slow
+    /// ones, since the model would not see their tools.
     fn send_message(&mut self, text: String) {
-        let (fleet, room) = (self.fleet, AttachmentBudget::for_context(self.context()));
+        let (managed_host, room) = (self.managed_host, AttachmentBudget::for_context(self.context()));
+        let limit = if self.editor.is_terminal() { SERVER_START_TIMEOUT } else { SCRIPT_START_TIMEOUT };
         self.enqueue_turn(TurnKind::Message, async move {
-            let _ = tokio::time::timeout(SERVER_START_TIMEOUT, fleet.wait_until_settled()).await;
-            if mentions_pending_server(&text, fleet) {
-                fleet.wait_for_config().await;
+            let _ = tokio::time::timeout(limit, managed_host.wait_for_startup()).await;
+            if mentions_pending_server(&text, managed_host) {
+                managed_host.wait_for_config().await;
             }
-            mention::attach_mentions(&text, &fleet.host, room).await.map(ReplAction::Say)
+            mention::attach_mentions(&text, &managed_host.host, room).await.map(ReplAction::Say)
         });
         self.prompt();
     }
@@ -121,10 +134,10 @@ impl<'a> ReplSession<'a> {
         if is_second_interrupt(before) {
             return LoopControl::Leave;
         }
-        let refuses = self.run.is_none() && self.desk.field().is_some();
+        let refuses = self.run.is_none() && self.question_desk.field().is_some();
         self.interrupted = (!refuses).then(Instant::now);
         if refuses {
-            let news = self.desk.on_input(DialogInput::End);
+            let news = self.question_desk.on_input(DialogInput::End);
             self.on_desk_event(news);
         } else if !self.cancel_run() {
             self.session.console.say("press Ctrl-C again to exit, or use /exit or Ctrl-D");
@@ -137,10 +150,10 @@ impl<'a> ReplSession<'a> {
     pub(super) fn cancel_run(&mut self) -> bool {
         let unsaid = self.turns.drop_messages() + usize::from(self.withdraw_pending_input());
         if unsaid > 0 {
-            let messages =
-                if unsaid == 1 { "1 queued message".to_owned() } else { format!("{unsaid} queued messages") };
+            let messages = CountText(unsaid, "queued message");
             self.session.console.say(paint(QUIET, format_args!("({messages} dropped)")));
         }
+        self.question_desk.set_run_cancelled(self.run.is_some());
         self.run.iter_mut().for_each(AgentRun::cancel);
         self.run.is_some() || unsaid > 0
     }
@@ -183,9 +196,13 @@ impl<'a> ReplSession<'a> {
 }
 
 /// Reports whether a message mentions a server that the host has not received yet.
-fn mentions_pending_server(text: &str, fleet: &ManagedHost<'_>) -> bool {
-    let known = fleet.loaded_config();
-    known.config.servers.iter().any(|server| text.contains(&format!("@{}:", server.name)) && fleet.is_pending(server))
+fn mentions_pending_server(text: &str, managed_host: &ManagedHost<'_>) -> bool {
+    let known = managed_host.loaded_config();
+    known
+        .config
+        .servers
+        .iter()
+        .any(|server| text.contains(&format!("@{}:", server.name)) && managed_host.is_pending(server))
 }
 
 /// Reports whether this Ctrl-C follows an earlier one closely enough to exit.
@@ -199,6 +216,11 @@ fn is_command(text: &str, field: &InputField) -> bool {
     let is_choice = field.choices.iter().any(|choice| choice == text.trim());
     let has_slashes = field.choices.iter().any(|choice| choice.starts_with('/'));
     text.starts_with('/') && !field.choices.is_empty() && !is_choice && (!has_slashes || slash::is_command(text))
+}
+
+/// Reports whether a line is a word that exits in other programs. It is no message for a model.
+fn is_exit_word(text: &str) -> bool {
+    matches!(text, "quit" | "exit")
 }
 
 /// Reports whether a line looks like an answer rather than a message to the agent.

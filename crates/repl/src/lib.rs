@@ -11,6 +11,7 @@ pub mod markdown;
 pub mod mention;
 mod model_selection;
 pub mod question_desk;
+mod recent_results;
 mod run_renderer;
 mod server_notices;
 pub mod slash;
@@ -24,6 +25,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use wharf::{EventDelivery, EventReceiver, Host};
 use wharf_agent::{AgentRun, RunEvent};
+use wharf_spec::UntrustedText;
 
 use self::model_selection::ModelSelection;
 use self::question_desk::{DeskEvent, QuestionDesk};
@@ -53,14 +55,14 @@ const MAX_RUN_EVENT_STREAK: u32 = 200;
 /// State of one interactive session.
 struct ReplSession<'a> {
     session: &'a CommandSession,
-    fleet: &'a ManagedHost<'a>,
+    managed_host: &'a ManagedHost<'a>,
     /// Model names for completion.
     model_names: ModelNames,
     editor: InputEditor,
-    desk: QuestionDesk<'a>,
+    question_desk: QuestionDesk<'a>,
     chat: ChatSession<'a>,
     show: RunRenderer,
-    errands: LocalTasks<'a, ActionResult>,
+    local_tasks: LocalTasks<'a, ActionResult>,
     /// Queued user input and commands that change the conversation.
     turns: TurnQueue<'a>,
     choosing: Option<ModelSelection>,
@@ -109,7 +111,7 @@ enum LoopControl {
 
 impl<'a> ReplSession<'a> {
     fn host(&self) -> &'a Host {
-        &self.fleet.host
+        &self.managed_host.host
     }
 
     /// Runs the event loop until the user exits.
@@ -124,11 +126,12 @@ impl<'a> ReplSession<'a> {
             }
         }
         self.session.console.clear_status();
+        self.print_farewell();
         let run = self.run.take();
         self.chat.shut_down(run, |_| ()).await;
         // A terminal user has seen the failure; a script needs the exit code.
         let told = self.went_wrong.filter(|_| !self.editor.is_terminal());
-        Ok(told.map_or(CommandEnding::Fine, CommandEnding::Told))
+        Ok(told.map_or(CommandEnding::Fine, CommandEnding::Reported))
     }
 
     /// Waits for the next event. [`ReplSession::handle`] handles it.
@@ -145,8 +148,8 @@ impl<'a> ReplSession<'a> {
             () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => ReplEvent::PromptDue,
             () = self.ticks.next(), if runs => ReplEvent::Tick,
             event = next_run_event(&mut self.run), if has_patience => ReplEvent::Run(event),
-            news = self.desk.next() => ReplEvent::Desk(news),
-            done = self.errands.next() => ReplEvent::Errand(done),
+            news = self.question_desk.next() => ReplEvent::Desk(news),
+            done = self.local_tasks.next() => ReplEvent::Errand(done),
             chosen = ModelSelection::next(&mut self.choosing) => ReplEvent::Chosen(chosen),
             done = self.turns.next(holder) => ReplEvent::Turn(done),
             heard = self.events.next() => ReplEvent::Host(heard),
@@ -182,7 +185,7 @@ impl<'a> ReplSession<'a> {
 
     /// Updates the status line, or clears it while a question is open.
     fn tick(&mut self) {
-        match self.desk.field() {
+        match self.question_desk.field() {
             Some(_) => self.session.console.clear_status(),
             None => self.show.tick(),
         }
@@ -190,7 +193,7 @@ impl<'a> ReplSession<'a> {
 
     /// Reports whether no work is pending.
     fn is_idle(&self) -> bool {
-        self.conversation_holder() == ConversationHolder::Nobody && self.errands.is_empty() && self.turns.is_empty()
+        self.conversation_holder() == ConversationHolder::Nobody && self.local_tasks.is_empty() && self.turns.is_empty()
     }
 
     /// Returns the current holder of the conversation. During a model selection, messages wait.
@@ -204,9 +207,19 @@ impl<'a> ReplSession<'a> {
         self.editor.resume();
     }
 
-    /// Updates the editor after a change of the open question.
+    /// Names the saved conversation and the command that resumes it, at a terminal only.
+    fn print_farewell(&self) {
+        if let Some(id) = self.chat.id().filter(|_| self.editor.is_terminal() && self.chat.turns() > 0) {
+            let id = UntrustedText::new(id);
+            self.session.console.say(format_args!("conversation {id} is saved; resume it with: wharf --resume={id}"));
+        }
+    }
+
+    /// Updates the editor and the clocks of calls after a change of the open question.
     fn on_desk_event(&mut self, news: DeskEvent) {
-        self.editor.set_question(self.desk.field());
+        let field = self.question_desk.field();
+        self.show.set_question_open(field.is_some());
+        self.editor.set_question(field);
         if let DeskEvent::Approved(_) = news {
             self.reload_changed();
         }

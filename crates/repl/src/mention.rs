@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn only_servers_at_the_beginning_of_a_word_are_mentioned() {
+    fn only_server_mentions_at_word_start_are_recognised() {
         for (text, expected) in [
             ("see @git:repo://main, please", &["git repo://main"][..]),
             ("@files:file:///a.txt @files:file:///a.txt", &["files file:///a.txt"]),
@@ -361,7 +361,7 @@ mod tests {
         use wharf::policy::{Rule, RuleAction, RuleAuthority, RuleOrigin, SourcedRule};
         let deny = |tool: &str, pattern: Option<&str>| SourcedRule {
             rule: Rule { pattern: pattern.map(str::to_owned), ..Rule::new(tool, RuleAction::Deny) },
-            origin: RuleOrigin { place: "config.json:1".to_owned(), standing: RuleAuthority::User },
+            origin: RuleOrigin { place: "config.json:1".to_owned(), authority: RuleAuthority::User },
         };
         let host = host().await;
         for rule in [deny("mcp__notes", None), deny("mcp__*", None), deny("ReadMcpResource", Some("uri=note://o*"))] {

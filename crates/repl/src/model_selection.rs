@@ -47,7 +47,7 @@ impl ModelSelection {
 impl ReplSession<'_> {
     /// Returns the models of the current configuration.
     pub(super) fn models(&self) -> ModelCatalog {
-        ModelCatalog::new(self.session, &self.fleet.loaded_config().config)
+        ModelCatalog::new(self.session, &self.managed_host.loaded_config().config)
     }
 
     /// Starts a model selection that replaces one in progress and takes over its pending input.
@@ -83,12 +83,12 @@ impl ReplSession<'_> {
                 if why == SelectionTrigger::Asked {
                     self.session.console.say(format_args!("model: {}", paint(NAME, &chosen.name)));
                 }
-                self.desk.lend_model(Some(chosen.model.clone()));
+                self.question_desk.lend_model(Some(chosen.model.clone()));
                 self.chat.select_model(*chosen);
                 said.into_iter().for_each(|said| self.start_run(said));
             }
             (Err(failure), SelectionTrigger::Started) => return Err(failure),
-            (Err(_), SelectionTrigger::Usual) => self.desk.lend_model(None),
+            (Err(_), SelectionTrigger::Usual) => self.question_desk.lend_model(None),
             (Err(failure), SelectionTrigger::Needed) => self.report_failure(failure),
             (Err(failure), SelectionTrigger::Asked) => {
                 self.report_failure(failure);

@@ -8,14 +8,11 @@ mod approval_rate_limit;
 mod approvals;
 mod login;
 mod queue;
-mod rules;
 mod sampling;
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use terminal_size::{Height, Width, terminal_size_of};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
@@ -26,7 +23,7 @@ use wharf::{
 use wharf_agent::Model;
 use wharf_client::SamplingError;
 use wharf_config::{Config, ConfiguredServer};
-use wharf_spec::UntrustedText;
+use wharf_spec::{Fingerprint, ToolId, UntrustedText};
 use wharf_wire::{Elicitation, ElicitationResponse, UrlRequest};
 
 use approval_rate_limit::{ApprovalRateLimit, RateDecision};
@@ -41,13 +38,13 @@ use wharf_terminal::question::{
     self, ApprovalDialog, BrowserLink, DialogInput, FormDialog, LinkDialog, LoginDialog, PageVisitDialog,
     PermissionDialog, ScreenSize, UrlOpener,
 };
+use wharf_terminal::rule_sink::rule_file;
 use wharf_terminal::session::CommandSession;
+use wharf_terminal::style::{GOOD, NAME, paint};
 use wharf_terminal::table::wrap;
 
-pub use rules::rule_sink;
-
 /// Maximum number of questions in the inbox, and of questions in the queue. Further ones are refused.
-const MOST: usize = 100;
+const MAX_QUESTIONS: usize = 100;
 
 /// Receives all questions from servers and from the agent.
 pub struct QuestionDesk<'a> {
@@ -98,6 +95,7 @@ enum DeskTaskResult {
     Waiting(u64, Result<Vec<Waiting>, Failure>),
     Decided(Box<approvals::ApprovalResult>),
     LoggedIn(String, Result<(), HostError>),
+    Released(ToolId, Result<ConsentAnswer, HostError>),
 }
 
 /// An event of the desk's loop.
@@ -111,7 +109,7 @@ impl<'a> QuestionDesk<'a> {
     /// Creates a desk and the [`Asker`] for its host. A host reads [`Asker::supports_sampling`] once on creation, so a model to
     /// be declared must be lent or promised before.
     pub fn new(session: &'a CommandSession) -> (Self, Arc<dyn Asker>) {
-        let (sender, inbox) = mpsc::channel(MOST);
+        let (sender, inbox) = mpsc::channel(MAX_QUESTIONS);
         let slot = QuestionSender { inbox: sender, samples: Arc::default() };
         let asker = Arc::new(slot.clone());
         let (queue, works) = (QuestionQueue::default(), JoinSet::new());
@@ -131,12 +129,25 @@ impl<'a> QuestionDesk<'a> {
     }
 
     /// Starts a login in the background: asks for consent, opens the page and waits.
-    pub fn log_in(&mut self, fleet: &ManagedHost<'_>, server: &str) {
-        let visitor = login::consent_visitor(fleet, server, self.slot.clone());
-        let (host, server) = (fleet.host.clone(), server.to_owned());
+    pub fn log_in(&mut self, managed_host: &ManagedHost<'_>, server: &str) {
+        let visitor = login::consent_visitor(managed_host, server, self.slot.clone());
+        let (host, server) = (managed_host.host.clone(), server.to_owned());
         self.works.spawn(async move {
             let outcome = host.log_in(&server, visitor).await;
             DeskTaskResult::LoggedIn(server, outcome)
+        });
+    }
+
+    /// Asks whether to release a definition that the user has been shown, and releases it.
+    pub fn release(&mut self, managed_host: &ManagedHost<'_>, tool: ToolId, seen: Fingerprint) {
+        let (host, slot) = (managed_host.host.clone(), self.slot.clone());
+        let talk = ApprovalDialog::with_prompt(format!("Release {}, exactly as shown? [y/N] ", paint(NAME, &tool)));
+        self.works.spawn(async move {
+            let outcome = match slot.ask_user(tool.server.as_str(), talk).await {
+                Some(ConsentAnswer::Given) => host.release(&tool, seen).await.map(|()| ConsentAnswer::Given),
+                Some(ConsentAnswer::Refused) | None => Ok(ConsentAnswer::Refused),
+            };
+            DeskTaskResult::Released(tool, outcome)
         });
     }
 
@@ -147,7 +158,10 @@ impl<'a> QuestionDesk<'a> {
         self.requested.retain(|(other, _)| !servers.iter().any(|server| is_same_entry(server, other)));
         self.requested.extend(servers.iter().cloned().map(|server| (server, round)));
         let find = approvals::approval_finder(self.session, servers, config);
-        self.works.spawn_blocking(move || DeskTaskResult::Waiting(round, find()));
+        self.works.spawn(async move {
+            let found = wharf_threads::run_blocking(find).await;
+            DeskTaskResult::Waiting(round, found.unwrap_or_else(|error| Err(Failure::other(error))))
+        });
     }
 
     /// Asks for approval of changed project servers, subject to a rate limit: a project could otherwise repeat the
@@ -209,6 +223,11 @@ impl<'a> QuestionDesk<'a> {
         self.queue.field()
     }
 
+    /// Records that the user has cancelled the run, or that a new run starts. Explains withdrawn questions.
+    pub fn set_run_cancelled(&mut self, is_cancelled: bool) {
+        self.queue.set_run_cancelled(is_cancelled);
+    }
+
     /// Returns the number of queued questions, including the open one.
     #[cfg(test)]
     fn waiting(&self) -> usize {
@@ -241,7 +260,7 @@ impl<'a> QuestionDesk<'a> {
             Ask::Login(ask, reply) => self.ask_login(&ask, reply),
             Ask::Approval(ask, reply) => {
                 let talk = ApprovalDialog::new(ask.server.as_str(), format!("\n  {}", ask.what.join("\n  ")));
-                self.enqueue(Box::new(DialogQuestion::new(ask.server.as_str(), talk, reply)))
+                self.enqueue(Box::new(DialogQuestion::about(ask.server.as_str(), talk, reply)))
             }
             // Dropping an unknown kind of question refuses it.
             _ => None,
@@ -249,9 +268,9 @@ impl<'a> QuestionDesk<'a> {
     }
 
     fn ask_permission(&mut self, ask: &PermissionAsk, reply: AskReply<PermissionAnswer>) -> Option<DeskEvent> {
-        let file = rules::rule_file(self.session).map(|file| display_path(&file, &self.session.surroundings));
-        let talk = PermissionDialog::new(ask, file.as_deref(), screen_size());
-        self.enqueue(Box::new(DialogQuestion::new(ask.id.server.as_str(), talk, reply)))
+        let file = rule_file(self.session).map(|file| display_path(&file, &self.session.surroundings));
+        let talk = PermissionDialog::new(ask, file.as_deref(), ScreenSize::from_stderr());
+        self.enqueue(Box::new(DialogQuestion::about(ask.id.server.as_str(), talk, reply)))
     }
 
     fn elicit(&mut self, ask: &ElicitationAsk, reply: AskReply<ElicitationResponse>) -> Option<DeskEvent> {
@@ -291,7 +310,7 @@ impl<'a> QuestionDesk<'a> {
 
     fn ask_login(&mut self, ask: &LoginAsk, reply: AskReply<ConsentAnswer>) -> Option<DeskEvent> {
         match LoginDialog::new(ask) {
-            Ok(talk) => self.enqueue(Box::new(DialogQuestion::new(ask.server.as_str(), talk, reply))),
+            Ok(talk) => self.enqueue(Box::new(DialogQuestion::about(ask.server.as_str(), talk, reply))),
             Err(error) => {
                 let server = UntrustedText::new(ask.server.as_str());
                 self.session.console.warn(format_args!("login to {server} refused: {error}"));
@@ -305,7 +324,7 @@ impl<'a> QuestionDesk<'a> {
         ask: SamplingAsk,
         reply: AskReply<Result<RawJson, SamplingError>>,
     ) -> Option<DeskEvent> {
-        let Some(model) = self.lent.clone().filter(|_| self.works.len() < MOST) else {
+        let Some(model) = self.lent.clone().filter(|_| self.works.len() < MAX_QUESTIONS) else {
             let why = if self.lent.is_some() { "too many sampling requests at once" } else { "no model is selected" };
             reply.answer(Err(SamplingError::Failed(why.to_owned())));
             return None;
@@ -323,7 +342,7 @@ impl<'a> QuestionDesk<'a> {
         if !question.has_receiver() {
             return None;
         }
-        if self.queue.len() >= MOST {
+        if self.queue.len() >= MAX_QUESTIONS {
             self.session.console.warn("too many pending questions, a new one was refused");
             return None;
         }
@@ -348,6 +367,10 @@ impl<'a> QuestionDesk<'a> {
             }
             DeskTaskResult::LoggedIn(server, outcome) => {
                 self.session.console.say(login::format_login_result(&server, outcome));
+                None
+            }
+            DeskTaskResult::Released(tool, outcome) => {
+                self.session.console.say(format_release_result(&tool, outcome));
                 None
             }
         }
@@ -408,10 +431,16 @@ impl Asker for QuestionSender {
     }
 }
 
-/// Returns the current screen size.
-fn screen_size() -> ScreenSize {
-    let size = terminal_size_of(io::stderr());
-    ScreenSize::from_size(size.map(|(Width(columns), Height(rows))| (usize::from(columns), usize::from(rows))))
+/// Formats the result of asking for a release.
+fn format_release_result(tool: &ToolId, outcome: Result<ConsentAnswer, HostError>) -> String {
+    match outcome {
+        Ok(ConsentAnswer::Given) => format!("{} {tool}.", paint(GOOD, "Released")),
+        Ok(ConsentAnswer::Refused) => format!("{tool} stays withheld."),
+        Err(error) => {
+            let failure = Failure::other(error).about_server(tool.server.as_str());
+            render_failure(&failure.with_hint(format_args!("/mcp release {} shows the definition again", tool.server)))
+        }
+    }
 }
 
 #[cfg(test)]

@@ -11,8 +11,10 @@ use wharf_agent::{CallReport, ModelError, ResultBlock, RunEnding, RunEvent};
 use wharf_spec::{EscapedText, UntrustedText};
 
 use super::markdown::MarkdownRenderer;
+use super::recent_results::RecentResults;
 use wharf_terminal::chat::context_notices::{context_shortened_notice, images_dropped_notice};
 use wharf_terminal::chat::tool_name::ToolDisplayName;
+use wharf_terminal::clock::DurationText;
 use wharf_terminal::console::Console;
 use wharf_terminal::failure::{Failure, error_chain};
 use wharf_terminal::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
@@ -20,6 +22,8 @@ use wharf_terminal::table::truncate_columns;
 
 /// Maximum lines shown of a result.
 const MAX_RESULT_LINES: usize = 3;
+/// Maximum characters shown of a line.
+const MAX_LINE_CHARS: usize = 2_000;
 /// Width without a terminal.
 const DEFAULT_WIDTH: usize = 80;
 
@@ -30,6 +34,9 @@ pub struct RunRenderer {
     /// Renders the response. `None` if stdout is a pipe, which gets the plain text.
     markdown: Option<MarkdownRenderer>,
     calls: Vec<CallInProgress>,
+    results: RecentResults,
+    /// Start of the open question, during which the clocks of calls stand still.
+    question: Option<Instant>,
     /// Start of the wait for the model.
     asked: Option<Instant>,
     frame: usize,
@@ -48,8 +55,8 @@ struct CallInProgress {
 
 impl RunRenderer {
     pub fn new(console: Arc<Console>, registry: Arc<Registry>) -> Self {
-        let (markdown, calls) = (None, Vec::new());
-        Self { console, registry, markdown, calls, asked: None, frame: 0, ended: true }
+        let (markdown, calls, results) = (None, Vec::new(), RecentResults::default());
+        Self { console, registry, markdown, calls, results, question: None, asked: None, frame: 0, ended: true }
     }
 
     /// Renders an event.
@@ -80,6 +87,34 @@ impl RunRenderer {
         Ok(())
     }
 
+    /// Stops the clocks of the calls in progress while a question is open.
+    pub fn set_question_open(&mut self, is_open: bool) {
+        match (self.question, is_open) {
+            (None, true) => self.question = Some(Instant::now()),
+            (Some(since), false) => {
+                self.question = None;
+                let waited = since.elapsed();
+                self.calls.iter_mut().for_each(|call| call.since = (call.since + waited).min(Instant::now()));
+            }
+            _ => {}
+        }
+    }
+
+    /// Prints a recent tool result in full.
+    ///
+    /// # Errors
+    ///
+    /// Returns a usage failure if no such result is stored.
+    pub fn print_result(&self, number: Option<usize>) -> Result<(), Failure> {
+        match (self.results.render(number), self.results.range()) {
+            (Some(text), _) => self.console.print(text),
+            (None, None) => Err(Failure::usage("no tool has been called yet")),
+            (None, Some((oldest, newest))) => {
+                Err(Failure::usage("no such result").with_hint(format_args!("stored results: {oldest} to {newest}")))
+            }
+        }
+    }
+
     /// Redraws the status line.
     pub fn tick(&mut self) {
         self.frame += 1;
@@ -106,7 +141,7 @@ impl RunRenderer {
 
     fn on_retry_wait(&self, time: Duration, because: &ModelError) {
         let why = UntrustedText::new(error_chain(because));
-        self.console.say(paint(QUIET, format_args!("({why}. Retrying in {})", status_line::format_duration(time))));
+        self.console.say(paint(QUIET, format_args!("({why}. Retrying in {})", DurationText(time))));
     }
 
     fn on_text(&mut self, text: &str) -> Result<(), Failure> {
@@ -154,25 +189,18 @@ impl RunRenderer {
         let at = self.calls.iter().position(|call| call.id == id);
         let name = at.map(|at| self.calls.remove(at).name).unwrap_or_default();
         let (style, mark) = if report.is_error { (BAD, "✗") } else { (GOOD, "✓") };
-        let time = status_line::format_duration(report.duration);
-        self.console.say(format_args!("  {} {name} {}{}", paint(style, mark), paint(QUIET, time), self.result(report)));
-    }
-
-    /// Formats the first lines of a result.
-    fn result(&self, report: &CallReport) -> String {
-        let width = self.width().saturating_sub(6);
+        let time = DurationText(report.duration);
         let text = report.content.iter().map(result_text).collect::<Vec<_>>().join("\n");
-        let lines: Vec<&str> = text.trim_end().lines().collect();
-        let mut shown = String::new();
-        for text in lines.iter().take(MAX_RESULT_LINES) {
-            let text = truncate_columns(&EscapedText::single_line(text, 2_000).to_string(), width);
-            shown.push_str(&format!("\n    {} {text}", paint(QUIET, "│")));
-        }
-        if let Some(more) = lines.len().checked_sub(MAX_RESULT_LINES).filter(|more| *more > 0) {
-            let lines = if more == 1 { "line" } else { "lines" };
-            shown.push_str(&format!("\n    {}", paint(QUIET, format_args!("… {more} more {lines}"))));
-        }
-        shown
+        let excerpt = result_excerpt(&text, self.width().saturating_sub(6));
+        let number = self.results.add(&name, text);
+        let rest = match (excerpt.more_lines, excerpt.is_cut) {
+            (0, false) => String::new(),
+            (0, true) => format!("… cut (/show {number} shows all)"),
+            (1, _) => format!("… 1 more line (/show {number} shows all)"),
+            (more, _) => format!("… {more} more lines (/show {number} shows all)"),
+        };
+        let rest = if rest.is_empty() { rest } else { format!("\n    {}", paint(QUIET, rest)) };
+        self.console.say(format_args!("  {} {name} {}{}{rest}", paint(style, mark), paint(QUIET, time), excerpt.text));
     }
 
     fn on_note(&self, from: &str, text: &str) {
@@ -219,6 +247,27 @@ impl RunRenderer {
     fn width(&self) -> usize {
         self.console.stderr_width().unwrap_or(DEFAULT_WIDTH)
     }
+}
+
+/// The first lines of a result.
+struct ResultExcerpt {
+    /// Escaped, each line after a newline.
+    text: String,
+    more_lines: usize,
+    /// True if a shown line was cut.
+    is_cut: bool,
+}
+
+fn result_excerpt(text: &str, width: usize) -> ResultExcerpt {
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    let (mut shown, mut is_cut) = (String::new(), false);
+    for line in lines.iter().take(MAX_RESULT_LINES) {
+        let whole = EscapedText::single_line(line, MAX_LINE_CHARS).to_string();
+        let line = truncate_columns(&whole, width);
+        is_cut |= line != whole;
+        shown.push_str(&format!("\n    {} {line}", paint(QUIET, "│")));
+    }
+    ResultExcerpt { text: shown, more_lines: lines.len().saturating_sub(MAX_RESULT_LINES), is_cut }
 }
 
 fn result_text(block: &ResultBlock) -> String {

@@ -6,18 +6,25 @@ use wharf::{Event, EventDelivery, Host, ServerError, ServerState};
 use wharf_spec::{ServerName, UntrustedText};
 
 use wharf_terminal::managed_host::{LoadedConfig, ReloadReport};
+use wharf_terminal::server_log_notices::ServerLogNotices;
 use wharf_terminal::session::CommandSession;
 use wharf_terminal::style::{NAME, paint};
 use wharf_terminal::table::wrap;
 
-/// Failed servers that the user has been notified about.
+/// Maximum characters shown of an error and of a stderr line.
+const MAX_SHOWN_CHARS: usize = 300;
+
+/// Failed servers that the user has been notified about, and the servers' log messages.
 #[derive(Default)]
-pub struct ServerNotices(HashMap<String, NoticeState>);
+pub struct ServerNotices(HashMap<String, NoticeState>, ServerLogNotices);
 
 /// State of a server's failure notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NoticeState {
-    Told,
+    /// The failure was announced while the host retries.
+    Retrying,
+    /// The server was announced as unavailable.
+    Announced,
     /// The server's configuration changed after the notice.
     Outdated,
 }
@@ -26,7 +33,8 @@ impl ServerNotices {
     /// Announces servers that could not be resolved before startup.
     pub fn announce_failures(&mut self, known: &LoadedConfig, session: &CommandSession) {
         for (server, failure) in &known.failures {
-            self.announce_unavailable(server, &failure.error.message, "wharf validate", session);
+            let why = UntrustedText::new(failure.error.message.as_str()).truncate(MAX_SHOWN_CHARS).to_string();
+            self.announce_unavailable(server, &why, "wharf validate", session);
         }
     }
 
@@ -50,6 +58,7 @@ impl ServerNotices {
             // The missed events are unknown.
             EventDelivery::Missed(_) => return self.announce_current(host, session),
         };
+        self.1.on_event(&told.event, &session.console);
         match &told.event {
             Event::State { server, state, trouble } => self.on_state(server, *state, trouble.as_deref(), session),
             Event::LoggedIn { server } => session.console.say(format_args!("logged in to {}", paint(NAME, server))),
@@ -69,15 +78,16 @@ impl ServerNotices {
         session: &CommandSession,
     ) {
         match state {
+            ServerState::Reconnecting => self.announce_retry(server.as_str(), trouble, session),
             ServerState::Failed => {
-                let why = trouble.map(ToString::to_string).unwrap_or_else(|| "unknown error".to_owned());
+                let why = describe_trouble(trouble);
                 let next = match trouble.is_some_and(ServerError::needs_approval) {
                     true => format!("wharf approve {server}"),
                     false => format!("/mcp reconnect {server}"),
                 };
                 self.announce_unavailable(server.as_str(), &why, &next, session);
             }
-            ServerState::AuthRequired if self.record_notice(server.as_str()) => {
+            ServerState::AuthRequired if self.record_notice(server.as_str(), NoticeState::Announced) => {
                 session.console.say(format_args!("MCP server `{server}` requires a login: /mcp auth {server}"));
             }
             ServerState::Ready if self.0.remove(server.as_str()).is_some() => {
@@ -88,9 +98,18 @@ impl ServerNotices {
     }
 
     fn announce_unavailable(&mut self, server: &str, why: &str, next: &str, session: &CommandSession) {
-        if self.record_notice(server) {
-            let why = UntrustedText::new(why);
-            let text = format!("MCP server `{server}` unavailable: {} (try {next})", why.truncate(300));
+        if self.record_notice(server, NoticeState::Announced) {
+            let text = format!("MCP server `{server}` unavailable: {why} (try {next})");
+            session.console.say(wrap(&text, session.console.stderr_width()));
+        }
+    }
+
+    /// Announces the first failure of a server that the host retries.
+    fn announce_retry(&mut self, server: &str, trouble: Option<&ServerError>, session: &CommandSession) {
+        let is_known = matches!(self.0.get(server), Some(NoticeState::Retrying | NoticeState::Announced));
+        if trouble.is_some() && !is_known {
+            self.record_notice(server, NoticeState::Retrying);
+            let text = format!("MCP server `{server}` failed: {}. Retrying", describe_trouble(trouble));
             session.console.say(wrap(&text, session.console.stderr_width()));
         }
     }
@@ -103,8 +122,19 @@ impl ServerNotices {
     }
 
     /// Records a notice and reports whether it is new.
-    fn record_notice(&mut self, server: &str) -> bool {
-        self.0.insert(server.to_owned(), NoticeState::Told) != Some(NoticeState::Told)
+    fn record_notice(&mut self, server: &str, state: NoticeState) -> bool {
+        self.0.insert(server.to_owned(), state) != Some(state)
+    }
+}
+
+/// Describes an error with the last line of the server's stderr. Escaped.
+fn describe_trouble(trouble: Option<&ServerError>) -> String {
+    let Some(trouble) = trouble else { return "unknown error".to_owned() };
+    let why = UntrustedText::new(trouble.to_string()).truncate(MAX_SHOWN_CHARS).to_string();
+    let last = trouble.stderr().iter().rev().map(|line| line.trim()).find(|line| !line.is_empty());
+    match last.map(|line| UntrustedText::new(line).truncate(MAX_SHOWN_CHARS).to_string()) {
+        Some(line) if !why.contains(&line) => format!("{why}; stderr: {line}"),
+        _ => why,
     }
 }
 
@@ -138,12 +168,12 @@ mod tests {
     #[test]
     fn missed_events_are_announced_from_status() {
         with_host(OFF, Host::builder, async |post| {
-            let (host, session) = (&post.fleet.host, post.fleet.session);
+            let (host, session) = (&post.managed_host.host, post.managed_host.session);
             run_line("mcp enable off", post).await.unwrap();
             host.wait_until_settled().await;
             let mut announced = ServerNotices::default();
             announced.on_event(&EventDelivery::Missed(3), host, session);
-            assert!(!announced.record_notice("off"));
+            assert!(!announced.record_notice("off", NoticeState::Announced));
         });
     }
 
@@ -153,8 +183,8 @@ mod tests {
         let edited = ReloadReport { changed: name.clone(), ..ReloadReport::default() };
         let removed = ReloadReport { removed: name, ..ReloadReport::default() };
         for changes in [&edited, &removed] {
-            assert!(announced.record_notice("off"));
-            assert!(!announced.record_notice("off"));
+            assert!(announced.record_notice("off", NoticeState::Announced));
+            assert!(!announced.record_notice("off", NoticeState::Announced));
             announced.mark_outdated(changes);
         }
         // A server that never failed was not announced.

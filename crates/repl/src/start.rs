@@ -1,7 +1,6 @@
 //! Startup of the REPL: the prompt first, then everything else.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
 
 use tokio::runtime::Handle;
 use wharf::{Asker, PromptPolicy};
@@ -12,7 +11,7 @@ use wharf_spec::ActivationState;
 use super::ReplSession;
 use super::complete::{CompletionSource, LocalNameKind, LocalNameSource};
 use super::model_selection::SelectionTrigger;
-use super::question_desk::{QuestionDesk, rule_sink};
+use super::question_desk::QuestionDesk;
 use super::run_renderer::RunRenderer;
 use super::server_notices::ServerNotices;
 use super::slash::{ActionResult, ReplAction};
@@ -27,11 +26,9 @@ use wharf_terminal::failure::{CommandResult, Failure};
 use wharf_terminal::local_tasks::LocalTasks;
 use wharf_terminal::managed_host::{LoadedConfig, ManagedHost, watch_config_files};
 use wharf_terminal::one_shot_host::{ManagedHostOptions, start_managed};
+use wharf_terminal::rule_sink::rule_sink;
 use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{HEADING, NAME, QUIET, paint};
-
-/// Maximum time the first line of a script waits for servers that are starting.
-const SCRIPT_START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum number of conversations offered for completion.
 const MAX_SUGGESTED: usize = 20;
@@ -49,6 +46,9 @@ pub struct ReplArgs {
     /// Allow every call without asking; deny rules still apply
     #[arg(long)]
     dangerously_skip_permissions: bool,
+    /// Print every message and step on stderr, as with WHARF_DEBUG=1
+    #[arg(long, help_heading = "Output")]
+    debug: bool,
 }
 
 /// Model names for completion: set by the REPL, read on the editor's thread.
@@ -58,11 +58,11 @@ pub struct ModelNames(Arc<Mutex<Vec<String>>>);
 impl ReplArgs {
     /// Reports whether any argument was given.
     pub fn has_any(&self) -> bool {
-        self.model.is_some() || self.resume.is_some() || self.dangerously_skip_permissions
+        self.model.is_some() || self.resume.is_some() || self.dangerously_skip_permissions || self.debug
     }
 
     pub fn common(&self) -> CommonArgs {
-        CommonArgs::default()
+        CommonArgs { debug: self.debug, ..CommonArgs::default() }
     }
 }
 
@@ -82,30 +82,30 @@ pub async fn run(args: &ReplArgs, session: &CommandSession) -> CommandResult {
     let config = session.configuration.config()?;
     let models = ModelCatalog::new(session, config);
     model_names.set(&models);
-    let (mut desk, asker) = QuestionDesk::new(session);
+    let (mut question_desk, asker) = QuestionDesk::new(session);
     let model = models.display_name(args.model.as_deref());
     if model.is_some() {
         // Must precede the creation of the host, which declares its capabilities to servers.
-        desk.promise_model();
+        question_desk.promise_model();
     }
     let known = load_without_secrets(session, config).await;
     let host = start_managed(session, &known.entries, host_options(args, session, asker, &editor)).await?;
     // Set only here.
     let _ = known_host.set(host.clone());
     if editor.is_terminal() {
-        desk.ask_approvals(known.unapproved().cloned().collect(), Arc::clone(&known.config));
+        question_desk.ask_approvals(known.unapproved().cloned().collect(), Arc::clone(&known.config));
     }
-    let fleet = ManagedHost::new(session, host.clone(), known, &[]);
-    print_greeting(session, &fleet, model);
+    let managed_host = ManagedHost::new(session, host.clone(), known, &[]);
+    print_greeting(session, &managed_host, model);
     let mut repl = ReplSession {
         session,
-        fleet: &fleet,
+        managed_host: &managed_host,
         model_names,
         show: RunRenderer::new(session.console.clone(), Arc::clone(host.registry())),
         editor,
-        desk,
+        question_desk,
         chat: ChatSession::new(session, &host),
-        errands: LocalTasks::default(),
+        local_tasks: LocalTasks::default(),
         turns: TurnQueue::default(),
         choosing: None,
         events: host.events(),
@@ -126,10 +126,9 @@ pub async fn run(args: &ReplArgs, session: &CommandSession) -> CommandResult {
 
 impl ReplSession<'_> {
     async fn start_session(&mut self, args: &ReplArgs) {
-        self.announced.announce_failures(&self.fleet.loaded_config(), self.session);
+        self.announced.announce_failures(&self.managed_host.loaded_config(), self.session);
         self.announced.announce_current(self.host(), self.session);
-        let patience = if self.editor.is_terminal() { Duration::ZERO } else { SCRIPT_START_TIMEOUT };
-        self.errands.push(start_remaining_servers(self.fleet, patience));
+        self.local_tasks.push(start_remaining_servers(self.managed_host));
         let why = if args.model.is_some() { SelectionTrigger::Started } else { SelectionTrigger::Usual };
         self.select_model(args.model.clone(), why);
         if let Some(id) = &args.resume {
@@ -140,7 +139,7 @@ impl ReplSession<'_> {
 
 async fn watch(session: &CommandSession) -> Result<ConfigWatcher, Failure> {
     let reader = session.configuration.reader.clone();
-    tokio::task::spawn_blocking(|| ConfigWatcher::new(reader)).await.map_err(Failure::other)
+    wharf_threads::run_blocking(|| ConfigWatcher::new(reader)).await.map_err(Failure::other)
 }
 
 /// Returns the source of completion names that do not come from a server.
@@ -167,6 +166,8 @@ fn host_options(
         asker: editor.is_terminal().then_some(asker),
         when_asked: if args.dangerously_skip_permissions { PromptPolicy::Allow } else { PromptPolicy::Ask },
         sink: editor.is_terminal().then(|| rule_sink(session)),
+        has_agent: true,
+        allowed: None,
     }
 }
 
@@ -178,23 +179,21 @@ async fn load_without_secrets(session: &CommandSession, config: &Arc<Config>) ->
     LoadedConfig { config: Arc::clone(config), ..LoadedConfig::resolve(session, Arc::new(at_once), &[]).await }
 }
 
-/// Starts the servers that need a secret lookup, then waits up to `patience` for all servers: a script cannot repeat
-/// its input.
-async fn start_remaining_servers(fleet: &ManagedHost<'_>, patience: Duration) -> ActionResult {
-    if fleet.loaded_config().config.servers.iter().any(refers_to_secret) {
-        fleet.reapply_config().await;
+/// Starts the servers that need a secret lookup.
+async fn start_remaining_servers(managed_host: &ManagedHost<'_>) -> ActionResult {
+    if managed_host.loaded_config().config.servers.iter().any(refers_to_secret) {
+        managed_host.reapply_config().await;
     }
-    let _ = tokio::time::timeout(patience, fleet.host.wait_until_settled()).await;
     Ok(ReplAction::Started)
 }
 
 /// Prints the greeting: the version, the number of servers, the model and the help command.
-fn print_greeting(session: &CommandSession, fleet: &ManagedHost<'_>, model: Option<String>) {
+fn print_greeting(session: &CommandSession, managed_host: &ManagedHost<'_>, model: Option<String>) {
     if !session.console.shows_status() {
         return;
     }
     let is_on = |server: &&ConfiguredServer| server.activation() == ActivationState::Enabled;
-    let servers = match fleet.loaded_config().config.servers.iter().filter(is_on).count() {
+    let servers = match managed_host.loaded_config().config.servers.iter().filter(is_on).count() {
         0 => "no servers".to_owned(),
         1 => "1 server".to_owned(),
         count => format!("{count} servers"),

@@ -16,7 +16,7 @@ pub struct TurnQueue<'a>(VecDeque<QueuedTurn<'a>>);
 pub enum TurnKind {
     /// A message to the agent.
     Message,
-    /// A change to another conversation.
+    /// Starts or resumes another conversation.
     Change,
 }
 
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn turns_keep_their_order() {
+    async fn turns_are_processed_in_order() {
         let (slow, waits) = oneshot::channel();
         let mut turns = TurnQueue::default();
         turns.push(TurnKind::Message, async { waits.await.map_err(Failure::other) });

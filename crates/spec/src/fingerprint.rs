@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fingerprint_is_64_digits() {
+    fn fingerprint_is_64_hex_digits() {
         let text = format!("\"{}\"", "0aF9".repeat(16));
         let print: Fingerprint = serde_json::from_str(&text).unwrap();
         assert_eq!(print.0[..2], [0x0a, 0xf9]);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use url::Url;
 
 use crate::mask::{MASK, is_long_enough_to_mask};
-use crate::{AuthSettings, LaunchCheck, Secret, StdioSpec};
+use crate::{AuthSettings, HeadersSource, LaunchCheck, Secret, StdioSpec};
 
 /// Connection settings of a server that is reached over HTTP.
 #[derive(Clone, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct HttpSpec {
     pub form: HttpTransport,
     /// Headers sent with every request, after those that the protocol requires.
     pub headers: Vec<(String, Secret)>,
+    /// Source of further headers. They replace those of `headers` and a login.
+    pub headers_source: Option<HeadersSource>,
     /// Proxy URL for all requests. Proxy variables in the environment are ignored.
     pub proxy: Option<Secret>,
     /// PEM files of CA certificates trusted in addition to the system's.
@@ -66,6 +68,7 @@ impl HttpSpec {
             url,
             form: HttpTransport::Automatic,
             headers: Vec::new(),
+            headers_source: None,
             proxy: None,
             extra_ca: Vec::new(),
             client_certificate: None,
@@ -133,6 +136,7 @@ impl fmt::Debug for HttpSpec {
             .field("url", &self.masked_url())
             .field("form", &self.form)
             .field("headers", &self.headers)
+            .field("headers_source", &self.headers_source)
             .field("proxy", &self.proxy)
             .field("extra_ca", &self.extra_ca)
             .field("client_certificate", &self.client_certificate)
@@ -164,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_is_shown_without_its_secrets() {
+    fn url_secrets_are_masked() {
         for (url, expected) in [
             ("https://example.org/mcp", "https://example.org/mcp"),
             ("https://me:hush@example.org/mcp", "https://***@example.org/mcp"),
@@ -177,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_values_are_not_shown_wherever_they_stand() {
+    fn hidden_values_are_masked_anywhere_in_the_url() {
         for (url, hidden, expected) in [
             ("https://h/hushhush/mcp", "hushhush", "https://h/***/mcp"),
             ("https://h/a b{c/mcp", "a b{c", "https://h/***/mcp"),
@@ -196,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_secret_is_in_the_debug_form() {
+    fn debug_output_contains_no_secrets() {
         let mut spec = HttpSpec::new(Url::parse("https://me:hush@example.org/?key=hush").unwrap());
         spec.headers.push(("Authorization".to_owned(), Secret::new("hush")));
         spec.proxy = Some(Secret::new("http://u:hush@proxy"));

@@ -371,7 +371,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_announce_a_secret_by_whole_words() {
+    fn secret_names_are_detected_by_whole_words() {
         let telling = [
             "key",
             "--api-key",
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_flag_or_a_name_announces_is_hidden() {
+    fn values_of_secret_flags_and_names_are_masked() {
         check(&["--api-key", "hush", "x"], &["--api-key", "***", "x"]);
         check(&["--token=hush", "--name=x"], &["--token=***", "--name=x"]);
         check(&["-H", "Authorization: Bearer hush"], &["-H", "Authorization: ***"]);
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_with_one_dash_announce_as_well() {
+    fn values_of_single_dash_flags_are_masked() {
         check(&["-token", "hushhush", "x"], &["-token", "***", "x"]);
         check(&["--private", "-token", "hushhush"], &["--private", "***", "***"]);
         check(&["--accesskey", "hushhush", "--api-keys", "hushhush"], &["--accesskey", "***", "--api-keys", "***"]);
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn names_within_a_word_announce_as_well() {
+    fn secret_names_inside_an_argument_are_masked() {
         for (word, shown) in [
             ("--env=GITHUB_TOKEN=hush,hush", "--env=GITHUB_TOKEN=***"),
             (r#"{"apiKey":"hush, hush","n":1}"#, r#"{"apiKey":"***","n":1}"#),
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_url_carries_is_hidden() {
+    fn url_credentials_and_parameters_are_masked() {
         check(&["https://me:hush@example.org/a?b=1"], &["https://***@example.org/a?b=***"]);
         check(&["--db=postgres://u:p@ss@h/db"], &["--db=postgres://***@h/db"]);
         check(&["http://h/?hush#x", "http://h/?a=&b=hush"], &["http://h/?***#***", "http://h/?a=&b=***"]);
@@ -479,14 +479,14 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_known_by_how_they_begin() {
+    fn tokens_are_detected_by_prefix() {
         check(&["sk-proj-1234567890", "ghp_abcdefgh", "eyJhbGciOi.J9.x"], &["***", "***", "***"]);
         check(&["key(AKIAIOSFODNN7EXAMPLE)"], &["key(***)"]);
         check(&["see xoxb-12345678, please"], &["see ***, please"]);
     }
 
     #[test]
-    fn everything_else_stays() {
+    fn ordinary_arguments_are_unchanged() {
         for line in [
             &["-y", "@scope/server-github", "--keyboard", "us", "--author=me"][..],
             &["--no-auth", "server.js", "--key-file", "./a.pem", "sk-learn-server", "risk-1234567890"],
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn the_secrets_themselves_are_found() {
+    fn argument_secrets_are_extracted() {
         let arguments = ["--api-key", "one", "http://a:two@h/?q=three&r=four"].map(OsString::from);
         assert_eq!(find_argument_secrets(&arguments), ["one", "a:two", "three", "four"]);
     }

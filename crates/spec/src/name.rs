@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_short_and_plain() {
+    fn only_short_ascii_server_names_are_valid() {
         for (name, fits) in [
             ("git", true),
             ("My-server_2", true),

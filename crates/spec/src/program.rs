@@ -135,14 +135,14 @@ mod tests {
     }
 
     #[test]
-    fn an_inherited_search_path_has_no_relative_entry_and_none_of_the_project() {
+    fn inherited_path_drops_relative_and_project_entries() {
         let surroundings = surroundings("/home/u", Path::new("/work/repo"));
         let path = OsStr::new("bin:/work/repo/node_modules/.bin:.::/usr/bin:/work/repository/bin:/bin");
         assert_eq!(trusted_path(path, &surroundings), "/usr/bin:/work/repository/bin:/bin");
     }
 
     #[test]
-    fn a_name_is_never_found_in_the_project_or_by_a_relative_entry() {
+    fn programs_are_not_found_in_project_or_relative_entries() {
         let project = std::env::temp_dir().join(format!("wharf-program-{}", std::process::id()));
         let inside = project.join("bin");
         std::fs::create_dir_all(&inside).unwrap();

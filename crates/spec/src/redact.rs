@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_found_in_every_spelling() {
+    fn secret_is_redacted_in_every_encoding() {
         let redactor = known("h\"sh/é w%rd");
         for text in [
             "h\"sh/é w%rd",
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn overlaps_and_ends_are_hidden_as_a_whole() {
+    fn overlapping_and_truncated_secrets_are_redacted() {
         let mut redactor = known("abcdefgh");
         redactor.add("efghijkl");
         assert_eq!(redactor.redact("<abcdefghijkl> abcdefghabcdefgh."), "<***> ***.");
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn t50_what_is_learned_later_is_hidden_in_every_clone_and_the_last_few_stay() {
+    fn t50_recently_learned_secrets_are_redacted_in_all_clones() {
         let redactor = Redactor::default();
         let clone = redactor.clone();
         assert!(clone.is_empty());
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_copied_where_nothing_is_found() {
+    fn text_without_secrets_is_borrowed() {
         let redactor = known("hushhush");
         assert!(matches!(redactor.redact("plain"), Cow::Borrowed(_)));
         assert!(matches!(redactor.redact_bytes(b"plain"), Cow::Borrowed(_)));
@@ -359,13 +359,13 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_several_lines_is_hidden_line_by_line() {
+    fn multi_line_keys_are_redacted_per_line() {
         let redactor = known("-----BEGIN KEY-----\nMIIEvQIBADAN\n");
         assert_eq!(redactor.redact("it says MIIEvQIBADAN"), "it says ***");
     }
 
     #[test]
-    fn a_process_has_its_secrets_in_its_variables_and_arguments() {
+    fn stdio_secrets_come_from_variables_and_arguments() {
         let around = Environment {
             env: [("MY_TOKEN", "inherited1"), ("LANG", "inherited2")].map(|(k, v)| (k.into(), v.into())).to_vec(),
             ..Environment::default()
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_its_secrets_in_headers_url_proxy_and_login() {
+    fn http_secrets_come_from_headers_url_proxy_and_login() {
         let mut spec = HttpSpec::new(Url::parse("https://me:url%2Dpass@h/?k=query%201&l=abc").unwrap());
         spec.proxy = Some(Secret::new("http://proxyuser:proxypass@proxy:1"));
         spec.hidden.push(Secret::new("hidden-1?"));

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_format_shows_it() {
+    fn formatting_never_reveals_the_secret() {
         let secret = Secret::new("hunter2");
         assert_eq!(format!("{secret} {secret:?} {:?}", Some(&secret)), "*** *** Some(***)");
         assert_eq!(secret.reveal(), "hunter2");

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_secret_is_in_the_debug_form() {
+    fn debug_output_contains_no_secrets() {
         let spec = StdioSpec {
             args: ["--api-key", "hushhush", "--port", "80"].map(Into::into).to_vec(),
             env: vec![("KEY".into(), EnvValue::Secret(Secret::new("hushhush")))],
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_is_looked_for_in_what_was_written() {
+    fn hidden_values_are_matched_in_original_arguments() {
         let spec = StdioSpec {
             args: ["https://me:hush@h/hush?a=b", "--api-key", "hush", "--port", "80"].map(Into::into).to_vec(),
             hidden: ["me:hush@h/hush", "key", "80", ""].map(Secret::new).to_vec(),

@@ -37,6 +37,8 @@ pub struct ServerSettings {
     pub tool_timeouts: Vec<(String, Duration)>,
     /// Maximum time for the server to become ready.
     pub startup_timeout: Option<Duration>,
+    /// Maximum bytes of one message, in either direction.
+    pub max_message: Option<usize>,
     /// Maximum number of concurrent calls. 1 serializes them.
     pub max_concurrent: Option<usize>,
     /// Behaviour after the connection is lost or fails.
@@ -100,6 +102,7 @@ impl Default for ServerSettings {
             timeout: None,
             tool_timeouts: Vec::new(),
             startup_timeout: None,
+            max_message: None,
             max_concurrent: None,
             reconnect: ReconnectPolicy::Backoff(BackoffSettings::default()),
             health_check: None,

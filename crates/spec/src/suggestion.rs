@@ -28,7 +28,7 @@ fn edit_count(said: &[char], name: &str) -> Option<usize> {
     let name = normalized_letters(name);
     let most = MAX_EDITS.min(said.len() / 3);
     let near = said.len().abs_diff(name.len()) <= most;
-    let misspelt = if near { edit_distance(said, &name, most) } else { None };
+    let misspelt = if near { letter_distance(said, &name, most) } else { None };
     // A suffix match ranks after every misspelling.
     misspelt.or_else(|| is_name_suffix(said, &name).then_some(MAX_EDITS + 1))
 }
@@ -37,8 +37,16 @@ fn is_name_suffix(said: &[char], name: &[char]) -> bool {
     said.len() >= 3 && name.strip_suffix(said).and_then(<[char]>::last) == Some(&'_')
 }
 
-/// Returns the edit distance, with adjacent swaps as one edit, if it is at most `most`.
-fn edit_distance(one: &[char], other: &[char], most: usize) -> Option<usize> {
+/// Returns the edit distance of two names, with adjacent swaps as one edit, if it is at most `most`. Case and the
+/// difference between `-` and `_` do not count.
+pub fn edit_distance(one: &str, other: &str, most: usize) -> Option<usize> {
+    if one.len().max(other.len()) > MAX_NAME_BYTES {
+        return None;
+    }
+    letter_distance(&normalized_letters(one), &normalized_letters(other), most)
+}
+
+fn letter_distance(one: &[char], other: &[char], most: usize) -> Option<usize> {
     let (one, other) = strip_common_affixes(one, other);
     let (mut before, mut last): (Vec<usize>, Vec<usize>) = (Vec::new(), (0..=other.len()).collect());
     for (i, letter) in one.iter().enumerate() {
@@ -72,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_meant() {
+    fn closest_name_is_suggested() {
         let names = ["mcp__files__read_file", "mcp__files__write_file", "mcp__git__log", "Bash", "lst", "list"];
         let long = "a".repeat(MAX_NAME_BYTES + 1);
         for (said, meant) in [

@@ -36,7 +36,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn times_are_written_as_calendars_have_them() {
+    fn timestamps_are_formatted_as_rfc_3339() {
         for (millis, expected) in [
             (0, "1970-01-01T00:00:00.000Z"),
             (951_782_400_007, "2000-02-29T00:00:00.007Z"),

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_acts() {
+    fn control_characters_are_escaped() {
         for (text, line) in [
             ("plain — ünï 🎉", "plain — ünï 🎉"),
             ("a\u{1b}[2Jb", "a\\u{1b}[2Jb"),

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_sha_256() {
+    fn digest_is_sha_256() {
         let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(ContentDigest::from_bytes(b"").to_string(), empty);
         assert_eq!(format!("{:?}", ContentDigest::from_bytes(b"")), "e3b0c442");

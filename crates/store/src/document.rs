@@ -31,7 +31,7 @@ pub struct Document {
     privacy: DocumentPrivacy,
     is_made_private: bool,
     limit: u64,
-    patience: Duration,
+    max_wait: Duration,
 }
 
 /// Access that other users have to a document.
@@ -62,7 +62,7 @@ pub struct ContentStamp(Option<ContentDigest>);
 impl Document {
     /// Creates a document handle. The size limit is 16 MiB; see [`Document::with_limit`].
     pub fn new(path: impl Into<PathBuf>, privacy: DocumentPrivacy) -> Self {
-        Self { path: path.into(), privacy, is_made_private: false, limit: DEFAULT_MAX_BYTES, patience: PATIENCE }
+        Self { path: path.into(), privacy, is_made_private: false, limit: DEFAULT_MAX_BYTES, max_wait: PATIENCE }
     }
 
     /// Creates a missing shared document, and its missing directories, with owner-only permissions.
@@ -76,8 +76,8 @@ impl Document {
     }
 
     /// Sets the timeout for taking the lock. The default is 10 s.
-    pub fn with_lock_timeout(self, patience: Duration) -> Self {
-        Self { patience, ..self }
+    pub fn with_lock_timeout(self, max_wait: Duration) -> Self {
+        Self { max_wait, ..self }
     }
 
     /// Returns the path as given.
@@ -105,7 +105,7 @@ impl Document {
     ) -> Result<ContentStamp, DocumentUpdateError<E>> {
         let place = DocumentLocation::resolve_or_create(&self.path, self.privacy, self.is_made_private)?;
         place.check_kind().map_err(DocumentSaveError::Load)?;
-        let _lock = place.lock(self.patience).map_err(DocumentSaveError::Locked)?;
+        let _lock = place.lock(self.max_wait).map_err(DocumentSaveError::Locked)?;
         for _ in 0..MAX_EDIT_ATTEMPTS {
             let old = place.read(self.limit).map_err(DocumentSaveError::Load)?;
             let content = old.as_ref().map(|found| found.bytes.as_slice());
@@ -129,6 +129,21 @@ impl Document {
             DocumentUpdateError::Edit(conflict) => conflict,
             DocumentUpdateError::Save(error) => DocumentReplaceError::Save(error),
         })
+    }
+
+    /// Removes the file if `is_removable` accepts its content. Returns whether it was removed. `is_removable` runs under
+    /// the lock. A file behind a symbolic link stays.
+    pub fn remove_if(&self, is_removable: impl FnOnce(&[u8]) -> bool) -> Result<bool, DocumentSaveError> {
+        let failed = |source| DocumentSaveError::Io { path: self.path.clone(), source };
+        if !self.path.symlink_metadata().is_ok_and(|metadata| metadata.is_file()) {
+            return Ok(false);
+        }
+        let place = DocumentLocation::resolve_or_create(&self.path, self.privacy, self.is_made_private)?;
+        let _lock = place.lock(self.max_wait).map_err(DocumentSaveError::Locked)?;
+        match place.read(self.limit)? {
+            Some(found) if is_removable(&found.bytes) => place.remove().map_err(failed).map(|()| true),
+            _ => Ok(false),
+        }
     }
 
     /// Replaces the content unconditionally.

@@ -120,7 +120,7 @@ impl Journal {
         written
     }
 
-    /// Renames the full file and starts the next. After a crash in between, [`Tail::find`] continues from the head.
+    /// Renames the full file and starts the next. After a crash in between, [`JournalTail::find`] continues from the head.
     fn rotate(&self, head: &File, full: JournalTail) -> io::Result<JournalTail> {
         full.file.sync_data()?;
         self.files.rotate_current(self.options.keep_files)?;

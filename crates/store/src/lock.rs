@@ -29,12 +29,12 @@ pub struct LockFile {
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Another holder did not release the lock in time.
-    #[error("`{}` is locked by another process (timed out after {} ms)", .path.display(), .patience.as_millis())]
+    #[error("`{}` is locked by another process (timed out after {} ms)", .path.display(), .max_wait.as_millis())]
     Held {
         /// Path of the lock file.
         path: PathBuf,
         /// The timeout.
-        patience: Duration,
+        max_wait: Duration,
     },
     /// An I/O error.
     #[error("cannot lock `{}`", .path.display())]
@@ -47,17 +47,17 @@ pub enum LockError {
 }
 
 impl LockFile {
-    /// Takes the lock at this path. Its directory must exist. Blocks up to `patience`.
-    pub fn acquire(path: &Path, patience: Duration) -> Result<Self, LockError> {
+    /// Takes the lock at this path. Its directory must exist. Blocks up to `max_wait`.
+    pub fn acquire(path: &Path, max_wait: Duration) -> Result<Self, LockError> {
         let failed = |source| LockError::Io { path: path.to_owned(), source };
         let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
         let folder = DirHandle::open(path.parent().unwrap_or(Path::new(""))).map_err(failed)?;
-        Self::acquire_in(&Arc::new(folder), name, patience)
+        Self::acquire_in(&Arc::new(folder), name, max_wait)
     }
 
-    pub(crate) fn acquire_in(folder: &Arc<DirHandle>, name: &OsStr, patience: Duration) -> Result<Self, LockError> {
+    pub(crate) fn acquire_in(folder: &Arc<DirHandle>, name: &OsStr, max_wait: Duration) -> Result<Self, LockError> {
         let path = folder.path().join(name);
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + max_wait;
         loop {
             let attempt = folder.open_for_writing(name).and_then(|file| {
                 let locked = lock_until(&file, deadline)?;
@@ -67,7 +67,7 @@ impl LockFile {
                 Ok((true, true, file)) => return Ok(Self { folder: folder.clone(), path, _file: file }),
                 // The previous holder has removed the file, so the lock taken is on a deleted file.
                 Ok((true, false, _)) => {}
-                Ok((false, ..)) => return Err(LockError::Held { path, patience }),
+                Ok((false, ..)) => return Err(LockError::Held { path, max_wait }),
                 Err(source) => return Err(LockError::Io { path, source }),
             }
         }
@@ -87,10 +87,10 @@ impl Drop for LockFile {
 pub(crate) struct FileLockGuard<'a>(&'a File);
 
 impl<'a> FileLockGuard<'a> {
-    pub(crate) fn acquire(file: &'a File, path: &Path, patience: Duration) -> Result<Self, LockError> {
-        match lock_until(file, Instant::now() + patience) {
+    pub(crate) fn acquire(file: &'a File, path: &Path, max_wait: Duration) -> Result<Self, LockError> {
+        match lock_until(file, Instant::now() + max_wait) {
             Ok(true) => Ok(Self(file)),
-            Ok(false) => Err(LockError::Held { path: path.to_owned(), patience }),
+            Ok(false) => Err(LockError::Held { path: path.to_owned(), max_wait }),
             Err(source) => Err(LockError::Io { path: path.to_owned(), source }),
         }
     }
@@ -128,7 +128,7 @@ mod tests {
     use crate::scratch_dir::ScratchDir;
 
     #[test]
-    fn a_lock_is_held_by_one_and_leaves_no_file() {
+    fn lock_is_exclusive_and_leaves_no_file() {
         let scratch = ScratchDir::new();
         let path = scratch.path("refresh.lock");
         let lock = LockFile::acquire(&path, Duration::ZERO).unwrap();
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_not_locked_through() {
+    fn symlinked_lock_file_is_rejected() {
         let scratch = ScratchDir::new();
         let path = scratch.path("lock");
         std::os::unix::fs::symlink(scratch.path("elsewhere"), &path).unwrap();
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_take_turns() {
+    fn lock_excludes_concurrent_threads() {
         let scratch = ScratchDir::new();
         let path = scratch.path("lock");
         let counter = scratch.path("counter");

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_is_private_and_keeps_one_older_generation() {
+    fn log_is_private_and_keeps_one_rotated_file() {
         let scratch = ScratchDir::new();
         let path = scratch.path("logs/a.log");
         let mut log = LogFile::open(&path, 10).unwrap();
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_our_own_is_not_written() {
+    fn unsafe_log_paths_are_rejected() {
         let scratch = ScratchDir::new();
         std::os::unix::fs::symlink(scratch.path("elsewhere"), scratch.path("link.log")).unwrap();
         assert!(LogFile::open(&scratch.path("link.log"), 10).is_err());
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn many_writers_tear_no_line_and_lose_only_what_is_old() {
+    fn concurrent_writers_tear_no_line() {
         let scratch = ScratchDir::new();
         let path = scratch.path("shared.log");
         std::thread::scope(|scope| {
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_was_removed_begins_anew() {
+    fn removed_log_is_recreated() {
         let scratch = ScratchDir::new();
         let path = scratch.path("a.log");
         let mut log = LogFile::open(&path, 100).unwrap();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_whose_directory_was_removed_begins_anew() {
+    fn log_is_recreated_after_its_directory_is_removed() {
         let scratch = ScratchDir::new();
         let path = scratch.path("state/logs/a.log");
         let mut log = LogFile::open(&path, 100).unwrap();

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_ours_alone() {
+    fn only_private_owned_files_are_safe() {
         let cases = [
             (FileKind::File, 0o600, US, 1, Ok(())),
             (FileKind::File, 0o400, US, 1, Ok(())),
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_ours_alone_or_safe_to_pass() {
+    fn unsafe_directories_are_detected() {
         let own = [
             (FileKind::Directory, 0o700, US, 2, Ok(())),
             (FileKind::Directory, 0o750, US, 2, Err(PathViolation::Exposed(0o750))),
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn fixes_can_be_pasted() {
+    fn fix_commands_are_shell_quoted() {
         for (path, flaw, expected) in [
             ("/a/b.json", PathViolation::Exposed(0o644), "chmod go-rwx /a/b.json"),
             ("/a b/it's", PathViolation::Writable(0o777), r"chmod go-w '/a b/it'\''s'"),

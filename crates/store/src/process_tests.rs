@@ -94,7 +94,7 @@ fn count(document: &Document) {
 }
 
 #[test]
-fn of_many_updates_none_is_lost() {
+fn concurrent_processes_lose_no_updates() {
     let scratch = ScratchDir::new();
     run_many(PROCESSES, "count", &scratch.path("count"), 25);
     assert_eq!(load(&scratch.path("count")), json!(PROCESSES * 25));
@@ -112,7 +112,7 @@ fn fill(round: u64) -> usize {
 }
 
 #[test]
-fn a_document_is_whole_whenever_its_writer_is_killed() {
+fn document_is_intact_after_its_writer_is_killed() {
     let scratch = ScratchDir::new();
     let path = scratch.path("document");
     for steps in 1..=24 {
@@ -139,7 +139,7 @@ fn cut(path: &Path, bytes: u64) {
 }
 
 #[test]
-fn a_document_is_whole_whichever_byte_its_writer_ends_at() {
+fn document_is_intact_after_a_write_cut_at_any_byte() {
     let scratch = ScratchDir::new();
     let path = scratch.path("document");
     for bytes in 0..=10 {
@@ -160,7 +160,7 @@ fn append(journal: &Journal, step: u64) {
 }
 
 #[test]
-fn of_many_entries_none_is_lost_or_torn() {
+fn concurrent_processes_lose_no_journal_entries() {
     let scratch = ScratchDir::new();
     run_many(PROCESSES, "append", &scratch.path("log"), 50);
     let verified = verify_journal(&scratch.path("log")).unwrap();
@@ -169,7 +169,7 @@ fn of_many_entries_none_is_lost_or_torn() {
 }
 
 #[test]
-fn a_journal_survives_its_writers() {
+fn journal_survives_killed_writers() {
     let scratch = ScratchDir::new();
     let path = scratch.path("log");
     let mut reported = 0;
@@ -194,7 +194,7 @@ fn spill(path: &Path, number: u64) {
 }
 
 #[test]
-fn a_quota_holds_for_all_processes_together() {
+fn spill_quota_holds_across_processes() {
     let scratch = ScratchDir::new();
     run_many(8, "spill", &scratch.path("spill"), 20);
     assert_eq!(names(&scratch.path("spill")).len(), 50);
@@ -229,7 +229,7 @@ fn starve(folder: &Path) {
 }
 
 #[test]
-fn want_is_an_error_and_passes() {
+fn full_disk_and_file_limit_errors_are_recoverable() {
     let scratch = ScratchDir::new();
     // With SIGXFSZ ignored, the write fails with an error as on a full disk.
     let through = ["sh", "-c", r#"trap "" XFSZ; exec "$0" "$@""#];
@@ -249,7 +249,7 @@ fn umask(folder: &Path) {
 }
 
 #[test]
-fn what_is_private_is_so_under_any_umask() {
+fn private_files_stay_private_under_any_umask() {
     let scratch = ScratchDir::new();
     let output = start(&[], "umask", &scratch.path(""), 0).wait_with_output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));

@@ -88,11 +88,12 @@ impl ServerAccounts {
     }
 }
 
-/// Reports whether the server entry carries its own credentials: an `Authorization` header or userinfo in the URL. No
+/// Reports whether the server entry carries its own credentials: an `Authorization` header, a
+/// command that makes headers, or userinfo in the URL. No
 /// login is sent to such a server.
 pub fn has_own_credentials(spec: &HttpSpec) -> bool {
     let is_named = spec.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
-    is_named || !spec.url.username().is_empty() || spec.url.password().is_some()
+    is_named || spec.headers_source.is_some() || !spec.url.username().is_empty() || spec.url.password().is_some()
 }
 
 /// Path of the private token file, next to the user's configuration file.

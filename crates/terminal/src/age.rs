@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_and_periods() {
+    fn ages_and_periods_are_formatted_and_parsed() {
         for (seconds, expected) in
             [(2, "2s ago"), (61, "1m ago"), (3599, "59m ago"), (7200, "2h ago"), (200_000, "2d ago")]
         {

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_replaced_and_the_rules_that_hold_are_named() {
+    fn replaced_server_and_matching_rules_are_named() {
         let home = TestHome::new();
         let here = home.path(SHARED_CONFIG);
         let user = format!(
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_replaces_nothing_and_is_allowed_nothing_has_no_effects() {
+    fn unrelated_server_has_no_effects() {
         let home = TestHome::new();
         let user = r#"{"mcpServers": {"other": {"command": "x"}},
             "permissions": [{"tool": "mcp__docs__search", "action": "allow"}]}"#;
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn many_rules_are_counted() {
+    fn excess_rules_are_counted() {
         let home = TestHome::new();
         let rules: Vec<String> = (0..13).map(|n| format!(r#"{{"tool": "mcp__*__t{n}", "action": "allow"}}"#)).collect();
         let user = format!(r#"{{"permissions": [{}]}}"#, rules.join(","));

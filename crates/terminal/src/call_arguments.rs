@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_decides_what_a_text_is() {
+    fn schema_determines_the_argument_type() {
         check(&["text=7", "n=7"], Ok(r#"{"text":"7","n":7}"#));
         check(&["text=a=b", "n=12345678901234567890123"], Ok(r#"{"text":"a=b","n":12345678901234567890123}"#));
         check(&["text=", "x=1.50", "b=true"], Ok(r#"{"text":"","x":1.50,"b":true}"#));
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_before_anything_is_sent() {
+    fn argument_errors_are_reported_before_sending() {
         check(&["text=t", "n=seven"], Err("`n` must be a whole number, not `seven`"));
         check(&["text=t", "n=7.5"], Err("`n` must be a whole number, not `7.5`"));
         check(&["text=t", "b=yes"], Err("`b` must be true or false, not `yes`"));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn words_go_before_the_object() {
+    fn words_override_the_object() {
         let mut given = read_object(" {\"a\": 12345678901234567890123, \"b\":[1 ,2]}\n".to_owned()).unwrap();
         given.extend(read_words(&["b=x".to_owned()], Path::new("/")).unwrap());
         let composed = compose(given, "tool", None).unwrap();
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_not_known_is_odd_where_others_are() {
+    fn undeclared_argument_is_warned_about() {
         for (schema, warns) in [
             (r#"{"properties":{"text":{}}}"#, true),
             (r#"{"properties":{"text":{}},"additionalProperties":true}"#, false),

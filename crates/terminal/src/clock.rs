@@ -5,14 +5,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use wharf_spec::Timestamp;
 
-/// Formats a duration: `12 ms`, `1.3 s`.
+/// Formats a duration: `12 ms`, `1.3 s`, `1m 05s`.
 pub struct DurationText(pub Duration);
 
 impl fmt::Display for DurationText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.as_millis() {
             millis @ 0..1000 => write!(f, "{millis} ms"),
-            _ => write!(f, "{:.1} s", self.0.as_secs_f64()),
+            1000..60_000 => write!(f, "{:.1} s", self.0.as_secs_f64()),
+            _ => write!(f, "{}m {:02}s", self.0.as_secs() / 60, self.0.as_secs() % 60),
         }
     }
 }
@@ -60,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_that_was_written_is_read() {
+    fn timestamps_round_trip() {
         for millis in [0, 951_782_400_007, 951_868_800_000, 1_785_196_799_999, 4_107_542_400_000, 253_402_300_799_000] {
             let time = unix_time(millis);
             assert_eq!(parse_timestamp(&timestamp(time)), Some(time), "{millis}");
@@ -73,10 +74,11 @@ mod tests {
     }
 
     #[test]
-    fn times_and_durations_read_well() {
+    fn times_and_durations_are_formatted() {
         assert_eq!(timestamp(unix_time(u64::MAX)), "9999-12-31T23:59:59.000Z");
         assert_eq!(time_of_day(UNIX_EPOCH + Duration::from_millis(1_785_196_799_999)), "23:59:59");
-        for (millis, expected) in [(0, "0 ms"), (999, "999 ms"), (1000, "1.0 s"), (61_250, "61.2 s")] {
+        for (millis, expected) in [(0, "0 ms"), (999, "999 ms"), (1000, "1.0 s"), (3_240, "3.2 s"), (65_000, "1m 05s")]
+        {
             assert_eq!(DurationText(Duration::from_millis(millis)).to_string(), expected);
         }
     }

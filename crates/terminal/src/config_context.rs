@@ -7,13 +7,14 @@ use clap::{ArgMatches, Args};
 use tokio::sync::oneshot;
 use wharf_config::{
     Config, ConfigPaths, ConfigProblem, ConfigReader, ConfiguredServer, GlobalSettings, ProblemSeverity,
-    ReferenceTarget, ResolveContext, RuleText, SecretStore, ServerApproval,
+    ReferenceTarget, ResolveContext, SecretStore, ServerApproval,
 };
 use wharf_policy::{Policy, Rule, RuleAction, RuleAuthority, RuleOrigin, SourcedRule};
 use wharf_spec::{ActivationState, Environment, ServerEntry, ServerSpec};
 
 use crate::console::Console;
 use crate::failure::{Failure, FailureKind};
+use crate::project_directory::find_project_directory;
 use crate::servers::printable_word;
 use crate::suggestions::suggestion;
 
@@ -189,23 +190,24 @@ impl ConfigContext {
                 Ok(with_login(entry, login_key(&server), account))
             };
             let (done, resolved) = oneshot::channel();
-            if needs_secret {
-                std::thread::spawn(move || {
-                    // The receiver may have been dropped.
-                    let _ = done.send(work());
-                });
+            // The receiver may have been dropped.
+            let resolve = move || drop(done.send(work()));
+            let started = if needs_secret {
+                wharf_threads::start_thread("wharf-secret", resolve)
             } else {
-                let _ = done.send(work());
-            }
-            waiting.push(resolved);
+                resolve();
+                Ok(())
+            };
+            waiting.push(started.map(|()| resolved));
         }
         let mut all = Vec::new();
         for resolved in waiting {
-            all.push(
-                resolved
+            all.push(match resolved {
+                Ok(resolved) => resolved
                     .await
                     .unwrap_or_else(|_| Err(Failure::other("internal error: the resolver task was cancelled"))),
-            );
+                Err(error) => Err(Failure::other(error)),
+            });
         }
         all
     }
@@ -248,13 +250,13 @@ impl ConfigContext {
 
 /// Returns the permission rules of these settings.
 pub fn rules_of(settings: &GlobalSettings) -> Vec<SourcedRule> {
-    let mut rules = to_sourced_rules(&settings.rules);
+    let mut rules = wharf::rules_from_config(&settings.rules);
     if settings.unread {
         // The rules of the unreadable file are unknown, so deny every call until it is fixed.
         let place = "an unreadable file of yours (see wharf validate)".to_owned();
         rules.push(SourcedRule {
             rule: Rule::new("mcp__*", RuleAction::Deny),
-            origin: RuleOrigin { place, standing: RuleAuthority::User },
+            origin: RuleOrigin { place, authority: RuleAuthority::User },
         });
     }
     rules
@@ -326,23 +328,6 @@ pub fn with_login(mut entry: ServerEntry, key: Option<String>, account: Option<S
     entry
 }
 
-/// Converts rules of the configuration to policy rules.
-pub fn to_sourced_rules(rules: &[RuleText]) -> Vec<SourcedRule> {
-    let rule = |text: &RuleText| SourcedRule {
-        rule: Rule {
-            tool: text.tool.clone(),
-            pattern: text.pattern.clone(),
-            action: parse_action(&text.action),
-            defined_in: text.defined_in.clone(),
-        },
-        origin: RuleOrigin {
-            place: text.place.to_string(),
-            standing: if text.from_project { RuleAuthority::Project } else { RuleAuthority::User },
-        },
-    };
-    rules.iter().map(rule).collect()
-}
-
 /// Hint if no server is configured.
 pub const ADD: &str = "add one: wharf add NAME -- COMMAND ARGS…, or wharf add NAME URL; or wharf import";
 
@@ -377,7 +362,7 @@ fn config_places(args: &ConfigArgs, around: &Environment, state: Option<&Path>) 
         home: home_directory(around).map(|home| home.join(".mcp.json")),
         user_was_named: named.is_some(),
         user: named.or_else(usual).unwrap_or_default(),
-        project: around.cwd.clone(),
+        project: find_project_directory(&around.cwd, home_directory(around).as_deref()),
         flags: args.files.iter().map(|file| around.cwd.join(file)).collect(),
         only_flags: args.only_config,
         variable: around
@@ -386,15 +371,6 @@ fn config_places(args: &ConfigArgs, around: &Environment, state: Option<&Path>) 
             .filter(|text| !text.trim().is_empty()),
         approvals: state.map(|state| state.join("approvals.json")).unwrap_or_default(),
         server_dirs: state.map(|state| state.join("servers")).unwrap_or_default(),
-    }
-}
-
-/// Converts an action, which was validated on loading.
-fn parse_action(word: &str) -> RuleAction {
-    match word {
-        "allow" => RuleAction::Allow,
-        "ask" => RuleAction::Ask,
-        _ => RuleAction::Deny,
     }
 }
 

@@ -6,12 +6,10 @@ use std::time::SystemTime;
 use clap::ValueEnum;
 use serde_json::{Map, Value};
 use wharf_config::edit::{ConfigChange, ConfigFile, EditError, EditRefusal, EditedText, set_server};
-use wharf_config::{
-    ApprovalKey, ApprovalSubject, ApprovalsError, ConfigPaths, ConfiguredServer, Layer, ServerApproval, load,
-};
+use wharf_config::{ApprovalKey, ApprovalSubject, ConfigPaths, ConfiguredServer, Layer, ServerApproval, load};
 use wharf_spec::ServerName;
 
-use crate::approval::open_approvals;
+use crate::approval::{approvals_failed, open_approvals};
 use crate::failure::{Failure, FailureKind};
 use crate::session::CommandSession;
 
@@ -80,7 +78,7 @@ pub fn write_server(
 /// # Errors
 ///
 /// Fails if the server exists and must not be replaced, if the file cannot be changed, or if the approval cannot be
-/// stored.
+/// stored. In the last case the file is changed back.
 pub fn write_entry(
     session: &CommandSession,
     scope: ConfigScope,
@@ -90,18 +88,53 @@ pub fn write_entry(
     let path =
         places.layer_file(scope.layer()).filter(|path| !path.as_os_str().is_empty()).ok_or_else(no_user_config)?;
     let mut is_taken = false;
+    let (before, after) = (String::new(), String::new());
+    let mut undo = UndoWrite { layer: scope.layer(), existed: path.exists(), before, after };
     let change = change_file(places, scope.layer(), &path, |text| {
         let edited = set_server(text, writing.name, writing.entry)?;
         is_taken = !writing.replace && edited.change != ConfigChange::Added;
+        (undo.before, undo.after) = (text.to_owned(), edited.text.clone());
         Ok(if is_taken { EditedText { text: text.to_owned(), change: ConfigChange::Unchanged } } else { edited })
     })?;
     if is_taken {
         return Err(already_exists(session, writing.name, &path));
     }
-    if writing.approve {
-        approve(session, writing, &path)?;
+    if writing.approve
+        && let Err(mut failure) = approve(session, writing, &path)
+    {
+        let is_undone = undo.run(places, &path).is_ok();
+        let result = if is_undone { "not written: cannot approve it" } else { "written but not approved" };
+        failure.error.message = format!("{result}: {}", failure.error.message);
+        return Err(if is_undone {
+            failure
+        } else {
+            failure.with_hint(format_args!("then: wharf approve {}", writing.name))
+        });
     }
     Ok(WrittenEntry { file: path, change })
+}
+
+/// The reversal of a write.
+struct UndoWrite {
+    layer: Layer,
+    existed: bool,
+    before: String,
+    after: String,
+}
+
+impl UndoWrite {
+    /// Restores the file, unless another process has changed it since.
+    fn run(&self, places: &ConfigPaths, path: &Path) -> Result<(), Failure> {
+        if !self.existed {
+            let holds_ours = std::fs::read_to_string(path).is_ok_and(|text| text == self.after);
+            return if holds_ours { std::fs::remove_file(path).map_err(Failure::other) } else { Ok(()) };
+        }
+        let restore = |text: &str| {
+            let text = if text == self.after { &self.before } else { text };
+            Ok(EditedText { text: text.to_owned(), change: ConfigChange::Added })
+        };
+        change_file(places, self.layer, path, restore).map(drop)
+    }
 }
 
 /// Changes the file of a layer. Blocks.
@@ -120,6 +153,16 @@ pub fn change_file(
         false => ConfigFile::for_user(path),
     };
     file.edit(edit).map_err(|error| edit_failure(&error))
+}
+
+/// Removes the project's own file if nothing is left in it. Blocks.
+///
+/// # Errors
+///
+/// Fails if the file cannot be read or removed.
+pub fn remove_file_if_empty(places: &ConfigPaths) -> Result<(), Failure> {
+    let file = ConfigFile::for_project(places.project_file(), &places.project);
+    file.remove_if_empty().map(drop).map_err(|error| edit_failure(&error))
 }
 
 fn edit_failure(error: &EditError) -> Failure {
@@ -153,10 +196,7 @@ fn approve(session: &CommandSession, writing: &EntryWrite<'_>, path: &Path) -> R
     let Ok(described) = &server.described else { return Ok(()) };
     let key = ApprovalKey::new(&places.project, path, writing.name.as_str());
     let what = ApprovalSubject::inspect(described, &session.surroundings);
-    open_approvals(session)?.approve(&key, &what, SystemTime::now()).map_err(|error: ApprovalsError| {
-        let failure = Failure::other(format_args!("written but not approved: {}", with_cause(&error)));
-        failure.with_hint(error.fix()).with_hint(format_args!("then: wharf approve {}", writing.name))
-    })
+    open_approvals(session)?.approve(&key, &what, SystemTime::now()).map_err(approvals_failed)
 }
 
 fn with_cause(error: &dyn std::error::Error) -> String {

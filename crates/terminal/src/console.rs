@@ -5,7 +5,7 @@
 //! Server text must be escaped by the caller.
 
 use std::fmt::Display;
-use std::io::{self, IsTerminal as _, Write};
+use std::io::{self, IsTerminal as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use terminal_size::{Width, terminal_size_of};
 use wharf_spec::UntrustedText;
 
 use crate::failure::Failure;
+use crate::output::{OutputQueue, TextPriority};
 use crate::style::{WARNING, paint};
 use crate::table::truncate_columns;
 
@@ -25,7 +26,16 @@ pub struct OutputMode {
     pub json: bool,
     /// Show wire messages and internal steps.
     pub debug: bool,
+    /// Show informational lines of Wharf and of servers, without wire messages.
+    pub info: bool,
     pub color: ColorChoice,
+}
+
+impl OutputMode {
+    /// Reports whether informational lines are shown.
+    pub fn shows_info(self) -> bool {
+        self.debug || self.info
+    }
 }
 
 /// The single output path of the program.
@@ -33,6 +43,7 @@ pub struct Console {
     pub manner: OutputMode,
     data_terminal: bool,
     talk_terminal: bool,
+    output: OutputQueue,
     status: Mutex<StatusLine>,
     above: Mutex<Option<Arc<dyn LineOverlay>>>,
 }
@@ -67,8 +78,19 @@ pub struct PromptGuard<'a>(&'a Console);
 
 /// Minimum interval between two updates of the status line.
 const STATUS_INTERVAL: Duration = Duration::from_millis(80);
+/// Time limit for pending output when a line editor takes over the terminal.
+const ATTACH_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum number of log lines deferred while a question is open.
 const MAX_DEFERRED_LINES: usize = 1_000;
+
+/// JSON document of a command.
+#[derive(Serialize)]
+struct CommandDocument<'a, T> {
+    schema: u32,
+    ok: bool,
+    #[serde(flatten)]
+    body: &'a T,
+}
 
 impl Console {
     pub fn new(manner: OutputMode) -> Self {
@@ -76,6 +98,7 @@ impl Console {
             manner,
             data_terminal: io::stdout().is_terminal(),
             talk_terminal: io::stderr().is_terminal(),
+            output: OutputQueue::default(),
             status: Mutex::default(),
             above: Mutex::default(),
         }
@@ -84,6 +107,8 @@ impl Console {
     /// Routes all output above a line that is being edited. Requires stdout to be a terminal.
     pub fn attach_overlay(&self, above: Arc<dyn LineOverlay>) {
         self.clear_status();
+        // The editor writes to the terminal itself.
+        let _ = self.output.drain_blocking(ATTACH_TIMEOUT);
         *self.above.lock().unwrap_or_else(PoisonError::into_inner) = Some(above);
     }
 
@@ -108,10 +133,16 @@ impl Console {
             ColorChoice::Auto => AutoStream::choice(&io::stdout()),
             choice => choice,
         };
-        match choice {
-            ColorChoice::Never => anstream::adapter::strip_str(&text.to_string()).to_string(),
-            _ => text.to_string(),
-        }
+        apply_color(choice, text)
+    }
+
+    /// The same for stderr.
+    fn apply_stderr_color(&self, text: impl Display) -> String {
+        let choice = match self.manner.color {
+            ColorChoice::Auto => AutoStream::choice(&io::stderr()),
+            choice => choice,
+        };
+        apply_color(choice, text)
     }
 
     /// Width of the terminal on stdout, or `None` if stdout is not a terminal.
@@ -137,45 +168,63 @@ impl Console {
             above.print(self.apply_color_choice(text));
             return Ok(());
         }
-        self.write(|| {
-            let mut out = AutoStream::new(io::stdout().lock(), self.manner.color);
-            write!(out, "{text}")?;
-            out.flush()
-        })
+        self.write_data(self.apply_color_choice(text))
     }
 
     /// Replaces the last `lines` lines on stdout. Terminals only.
     pub fn redraw(&self, lines: usize, text: impl Display) -> Result<(), Failure> {
-        self.write(|| {
-            if lines > 0 {
-                // Bypasses the stream that strips colours: it would strip this sequence too.
-                write!(io::stdout(), "\x1b[{lines}A\x1b[J")?;
-            }
-            let mut out = AutoStream::new(io::stdout().lock(), self.manner.color);
-            write!(out, "{text}")?;
-            out.flush()
-        })
+        let text = self.apply_color_choice(text);
+        self.write_data(if lines > 0 { format!("\x1b[{lines}A\x1b[J{text}") } else { text })
     }
 
-    /// Writes one JSON document on its own line.
+    /// Writes the JSON document of a finished command, on its own line. `ok` tells whether everything succeeded.
+    pub fn print_document(&self, ok: bool, body: &impl Serialize) -> Result<(), Failure> {
+        self.print_json(&CommandDocument { schema: 1, ok, body })
+    }
+
+    /// Writes one JSON value on its own line.
     pub fn print_json(&self, document: &impl Serialize) -> Result<(), Failure> {
-        let text = serde_json::to_string(document).map_err(Failure::other)?;
-        let text = if self.data_terminal { escape_json_controls(&text) } else { text };
+        let mut text = serde_json::to_string(document).map_err(Failure::other)?;
+        if self.data_terminal {
+            text = escape_json_controls(&text);
+        }
         if let Some(above) = self.overlay() {
             above.print(text);
             return Ok(());
         }
-        self.write(|| {
-            let mut out = io::stdout().lock();
-            out.write_all(text.as_bytes())?;
-            out.write_all(b"\n")?;
-            out.flush()
-        })
+        text.push('\n');
+        self.write_data(text)
     }
 
-    fn write(&self, write: impl FnOnce() -> io::Result<()>) -> Result<(), Failure> {
+    fn write_data(&self, text: String) -> Result<(), Failure> {
         self.clear_status();
-        write().map_err(Failure::from_stdout_error)
+        self.output.write_data(text.into_bytes()).map_err(Failure::from_stdout_error)
+    }
+
+    /// Waits until all output is written, or until nothing is written for the time limit. Cancel-safe.
+    ///
+    /// # Errors
+    ///
+    /// Fails if data could not be written to stdout.
+    pub async fn drain(&self, limit: Option<Duration>) -> Result<(), Failure> {
+        self.output.drain(limit).await.map_err(Failure::from_stdout_error)
+    }
+
+    /// The same without a runtime and without a time limit.
+    pub fn drain_blocking(&self) {
+        let _ = self.output.drain_blocking(Duration::MAX);
+    }
+
+    /// Makes output that waits for a reader fail. For the end of the program.
+    pub fn abandon_output(&self) {
+        self.output.abandon();
+    }
+
+    /// Writes a prompt to stderr and waits until it is visible.
+    pub async fn write_prompt(&self, prompt: &str) {
+        self.clear_status();
+        self.write_stderr(self.apply_stderr_color(prompt), TextPriority::Message);
+        let _ = self.output.drain(None).await;
     }
 
     /// Prints a message of one or more lines to stderr.
@@ -185,13 +234,15 @@ impl Console {
         }
         let mut status = self.lock();
         self.erase_status(&mut status);
-        self.write_stderr(text);
+        self.write_line(text, TextPriority::Message);
     }
 
-    fn write_stderr(&self, text: impl Display) {
-        let mut err = AutoStream::new(io::stderr().lock(), self.manner.color);
-        // Ignored: a failed write to stderr cannot be reported.
-        let _ = writeln!(err, "{text}");
+    fn write_line(&self, text: impl Display, priority: TextPriority) {
+        self.write_stderr(self.apply_stderr_color(format_args!("{text}\n")), priority);
+    }
+
+    fn write_stderr(&self, text: String, priority: TextPriority) {
+        self.output.write_text(text.into_bytes(), priority);
     }
 
     /// Prints a log line, such as server output. While a question is open, the line is deferred.
@@ -202,7 +253,7 @@ impl Console {
         let mut status = self.lock();
         if !status.asking {
             self.erase_status(&mut status);
-            self.write_stderr(text);
+            self.write_line(text, TextPriority::Log);
         } else if status.kept.len() < MAX_DEFERRED_LINES {
             status.kept.push(text.to_string());
         } else {
@@ -239,7 +290,7 @@ impl Console {
         }
         self.erase_status(&mut status);
         let width = self.stderr_width().unwrap_or(80);
-        let _ = write!(io::stderr(), "{}", truncate_columns(text, width.saturating_sub(1)));
+        self.write_stderr(truncate_columns(text, width.saturating_sub(1)).to_string(), TextPriority::Log);
         (status.shown, status.at) = (true, Some(now));
     }
 
@@ -255,7 +306,7 @@ impl Console {
 
     fn erase_status(&self, status: &mut StatusLine) {
         if std::mem::take(&mut status.shown) {
-            let _ = write!(io::stderr(), "\r\x1b[2K");
+            self.write_stderr("\r\x1b[2K".to_owned(), TextPriority::Log);
         }
     }
 
@@ -269,12 +320,20 @@ impl Drop for PromptGuard<'_> {
         let mut status = self.0.lock();
         status.asking = false;
         for text in std::mem::take(&mut status.kept) {
-            self.0.write_stderr(text);
+            self.0.write_line(text, TextPriority::Log);
         }
         let lost = std::mem::take(&mut status.lost);
         if lost > 0 {
-            self.0.write_stderr(format_args!("({lost} more log lines dropped)"));
+            self.0.write_line(format_args!("({lost} more log lines dropped)"), TextPriority::Log);
         }
+    }
+}
+
+fn apply_color(choice: ColorChoice, text: impl Display) -> String {
+    let text = text.to_string();
+    match choice {
+        ColorChoice::Never => anstream::adapter::strip_str(&text).to_string(),
+        _ => text,
     }
 }
 
@@ -332,7 +391,7 @@ mod tests {
 
     #[test]
     fn output_goes_to_the_attached_overlay() {
-        let manner = OutputMode { json: false, debug: false, color: ColorChoice::Never };
+        let manner = OutputMode { json: false, debug: false, info: false, color: ColorChoice::Never };
         let console = Console { data_terminal: true, talk_terminal: true, ..Console::new(manner) };
         let notes = Arc::new(RecordingOverlay::default());
         console.attach_overlay(notes.clone());
@@ -357,7 +416,7 @@ mod tests {
 
     #[test]
     fn log_lines_are_deferred_during_a_prompt() {
-        let console = Console::new(OutputMode { json: false, debug: false, color: ColorChoice::Never });
+        let console = Console::new(OutputMode { json: false, debug: false, info: false, color: ColorChoice::Never });
         let floor = console.begin_prompt();
         let held = |status: &StatusLine| (status.asking, status.kept.len(), status.lost);
         console.log_line("later");

@@ -7,14 +7,16 @@ use wharf_wire::{Content, ResourceContents};
 use crate::failure::Failure;
 use crate::saving::SaveDirectory;
 
-/// Returns the text of all blocks, separated by line breaks. Other content becomes a reference with type and size.
+/// Returns the text of all blocks, separated by line breaks. Other content becomes a reference with type and size. The
+/// text of an embedded resource follows its reference.
 ///
 /// The result is untrusted: the caller must escape it before printing.
 pub fn content_text(blocks: &[Content]) -> String {
-    blocks.iter().map(block_text).collect::<Vec<_>>().join("\n")
+    blocks.iter().map(|block| block_text_with_file(block, None)).collect::<Vec<_>>().join("\n")
 }
 
-/// Like [`content_text`], but saves binary content if there is a shelf, and adds the path to the reference.
+/// Like [`content_text`], but saves binary content and embedded resources if there is a shelf, and adds the path to the
+/// reference.
 ///
 /// # Errors
 ///
@@ -22,7 +24,7 @@ pub fn content_text(blocks: &[Content]) -> String {
 pub fn content_text_saving(blocks: &[Content], mut shelf: Option<&mut SaveDirectory>) -> Result<String, Failure> {
     let texts = blocks.iter().map(|block| {
         let file = save_block(block, shelf.as_deref_mut())?;
-        Ok(with_file(block_text(block), file))
+        Ok(block_text_with_file(block, file))
     });
     Ok(texts.collect::<Result<Vec<_>, Failure>>()?.join("\n"))
 }
@@ -49,7 +51,10 @@ fn save_block(block: &Content, shelf: Option<&mut SaveDirectory>) -> Result<Opti
         Content::Image { data, mime_type, .. } | Content::Audio { data, mime_type, .. } => {
             shelf.save(data, Some(mime_type)).map(|path| Some(path.to_owned()))
         }
-        Content::Resource { resource, .. } => save_resource(resource, Some(shelf)),
+        Content::Resource { resource, .. } => match &resource.text {
+            Some(text) => shelf.save_text(text, resource.mime_type.as_deref()).map(|path| Some(path.to_owned())),
+            None => save_resource(resource, Some(shelf)),
+        },
         _ => Ok(None),
     }
 }
@@ -71,6 +76,19 @@ fn with_file(reference: String, file: Option<PathBuf>) -> String {
     }
 }
 
+/// Formats a block. The path belongs to the reference, and the text of an embedded resource follows.
+fn block_text_with_file(block: &Content, file: Option<PathBuf>) -> String {
+    let text = with_file(block_text(block), file);
+    match block {
+        Content::Resource { resource, .. } => match &resource.text {
+            Some(embedded) => format!("{text}\n{embedded}"),
+            None => text,
+        },
+        _ => text,
+    }
+}
+
+/// Formats a block without the text of an embedded resource.
 fn block_text(block: &Content) -> String {
     match block {
         Content::Text { text, .. } => text.clone(),
@@ -130,13 +148,14 @@ mod tests {
     use wharf_wire::RawJson;
 
     #[test]
-    fn every_block_becomes_a_line() {
+    fn every_block_kind_becomes_text() {
         for (block, expected) in [
             (r#"{"type":"text","text":"a\nb"}"#, "a\nb"),
             (r#"{"type":"image","data":"AAAA","mimeType":"image/png"}"#, "[image: image/png, 3 bytes]"),
             (r#"{"type":"audio","data":"AA==","mimeType":"audio/wav"}"#, "[audio: audio/wav, 1 byte]"),
             (r#"{"type":"resource_link","uri":"a:b","mimeType":"x/y"}"#, "[resource link: a:b, x/y]"),
-            (r#"{"type":"resource","resource":{"uri":"a:b","text":"four"}}"#, "[resource: a:b, 4 bytes]"),
+            (r#"{"type":"resource","resource":{"uri":"a:b","text":"four"}}"#, "[resource: a:b, 4 bytes]\nfour"),
+            (r#"{"type":"resource","resource":{"uri":"a:b","blob":"AAAA"}}"#, "[resource: a:b, 3 bytes]"),
             (r#"{"type":"hologram"}"#, "[hologram: 19 bytes]"),
             ("7", "[unknown block: 1 byte]"),
         ] {

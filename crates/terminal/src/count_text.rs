@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_one_is_one() {
+    fn only_one_is_singular() {
         for (number, expected) in [(0_u64, "0 tools"), (1, "1 tool"), (2, "2 tools")] {
             assert_eq!(CountText(number, "tool").to_string(), expected);
         }

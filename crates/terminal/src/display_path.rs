@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_begin_where_people_are() {
+    fn paths_are_relative_to_cwd_or_home() {
         let around = Environment { env: vec![("HOME".into(), "/home/me".into())], cwd: "/home/me/work".into() };
         for (path, expected) in [
             ("/home/me/work/.mcp.json", ".mcp.json"),

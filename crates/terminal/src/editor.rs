@@ -97,7 +97,8 @@ impl InputEditor {
         let terminal = match terminal::prepare(&options.console) {
             Some(prepared) => Some(prepared.start(options, asked.clone(), ends).map_err(system)?),
             None => {
-                std::thread::spawn(move || pipe::read_pipe(&options.console, &ends));
+                let read = move || pipe::read_pipe(&options.console, &ends);
+                wharf_threads::start_thread("wharf-stdin", read).map_err(Failure::other)?;
                 None
             }
         };

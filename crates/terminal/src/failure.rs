@@ -4,6 +4,7 @@
 //! client errors, `show` formats failures.
 
 mod explain;
+mod next_step;
 mod show;
 
 use std::fmt::Display;
@@ -12,9 +13,10 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use wharf_client::ProcessExit;
+use wharf_wire::RawJson;
 
-pub use explain::{LOGIN_COMMAND, error_chain, login_arguments};
-pub use show::{ErrorDocument, gutter, render_failure};
+pub use explain::{LOGIN_COMMAND, error_chain, login_arguments, mentions_variable, shell_word, unavailable_error};
+pub use show::{ErrorDocument, evidence_line, gutter, output_line, render_failure};
 
 /// Result of a command.
 pub type CommandResult = Result<CommandEnding, Failure>;
@@ -24,7 +26,7 @@ pub type CommandResult = Result<CommandEnding, Failure>;
 pub enum CommandEnding {
     Fine,
     /// Failed, and the output already reports it. Determines only the exit code.
-    Told(FailureKind),
+    Reported(FailureKind),
 }
 
 /// Failure of a command.
@@ -42,6 +44,9 @@ pub struct FailureReport {
     pub message: String,
     /// The affected server.
     pub server: Option<String>,
+    /// Code and data of the error that the server returned. The data are bounded by the client.
+    pub code: Option<i64>,
+    pub data: Option<RawJson>,
     /// The connection step that failed.
     pub step: Option<&'static str>,
     /// Exit status of the server's process.
@@ -95,7 +100,7 @@ impl CommandEnding {
     pub fn exit_code(self) -> ExitCode {
         match self {
             Self::Fine => ExitCode::SUCCESS,
-            Self::Told(kind) => kind.code().into(),
+            Self::Reported(kind) => kind.code().into(),
         }
     }
 }
@@ -133,6 +138,8 @@ impl Failure {
     /// Creates the failure of writing to stdout.
     pub fn from_stdout_error(error: io::Error) -> Self {
         match error.kind() {
+            // A signal ended the wait for a reader.
+            io::ErrorKind::Interrupted => Self::interrupted(),
             io::ErrorKind::BrokenPipe => Self::new(FailureKind::OutputClosed, "stdout was closed"),
             _ => Self::other(format_args!("cannot write to stdout: {error}")),
         }

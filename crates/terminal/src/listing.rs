@@ -5,11 +5,14 @@ mod resources;
 mod templates;
 mod tools;
 
+pub use tools::custom_name;
+
 use serde::Serialize;
 use wharf_client::{CallError, Connection, Listing, ServerFacts, WithheldEntry};
 use wharf_spec::{ServerEntry, UntrustedText};
 use wharf_wire::ServerCapabilities;
 
+use crate::count_text::CountText;
 use crate::deny_rules::check_listing_not_denied;
 use crate::failure::{CommandEnding, CommandResult, ErrorDocument, Failure, render_failure};
 use crate::servers::{ServerArgs, connect_each};
@@ -19,8 +22,8 @@ use crate::table::{LabelRow, render_table, wrap};
 
 /// An item that can be printed as part of a list.
 pub trait ListItem {
-    /// Singular and plural noun.
-    const NOUNS: (&'static str, &'static str);
+    /// Singular noun.
+    const NOUN: &'static str;
     /// Returns the table row.
     fn row(&self) -> LabelRow;
     /// Returns the JSON item.
@@ -42,6 +45,8 @@ pub struct ServerItems<T> {
     pub is_offered: bool,
     pub items: Vec<T>,
     pub withheld: Vec<WithheldEntry>,
+    /// Ranks of the items over all servers, 0 being the best. Empty if the items are not ranked.
+    pub ranks: Vec<usize>,
     /// Returns text to print below a row.
     pub below: fn(&T) -> String,
 }
@@ -105,7 +110,7 @@ pub fn print_lists<T: ListItem>(
         show_text(session, &results)?
     }
     let worst = results.iter().find_map(|result| result.as_ref().err());
-    Ok(worst.map_or(CommandEnding::Fine, |failure| CommandEnding::Told(failure.kind)))
+    Ok(worst.map_or(CommandEnding::Fine, |failure| CommandEnding::Reported(failure.kind)))
 }
 
 async fn list_server<T: ServerList>(connection: Connection) -> Result<ServerItems<T>, Failure> {
@@ -117,7 +122,7 @@ async fn list_server<T: ServerList>(connection: Connection) -> Result<ServerItem
     } else {
         Default::default()
     };
-    Ok(ServerItems { facts, is_offered, items, withheld, below: |_| String::new() })
+    Ok(ServerItems { facts, is_offered, items, withheld, ranks: Vec::new(), below: |_| String::new() })
 }
 
 fn warn_of_withheld<T: ListItem>(session: &CommandSession, found: &ServerItems<T>) {
@@ -126,7 +131,7 @@ fn warn_of_withheld<T: ListItem>(session: &CommandSession, found: &ServerItems<T
         session.console.warn(format_args!(
             "{}: {}{name} at position {} is withheld: {}",
             found.facts.name,
-            T::NOUNS.0,
+            T::NOUN,
             withheld.position + 1,
             withheld.reason
         ));
@@ -166,10 +171,9 @@ fn heading<T: ListItem>(found: &ServerItems<T>) -> String {
         about.push(UntrustedText::new(called.trim()).truncate(80).to_string());
     }
     about.push(facts.revision.to_string());
-    about.push(match (items.len(), found.is_offered) {
-        (_, false) => format!("offers no {}", T::NOUNS.1),
-        (1, _) => format!("1 {}", T::NOUNS.0),
-        (count, _) => format!("{count} {}", T::NOUNS.1),
+    about.push(match found.is_offered {
+        false => format!("offers no {}s", T::NOUN),
+        true => CountText(items.len(), T::NOUN).to_string(),
     });
     format!("{}  {}", paint(HEADING, &facts.name), paint(QUIET, about.join(" · ")))
 }
@@ -177,7 +181,6 @@ fn heading<T: ListItem>(found: &ServerItems<T>) -> String {
 /// JSON document of a list.
 #[derive(Serialize)]
 struct ItemListDocument<'a, I> {
-    schema: u32,
     items: Vec<I>,
     withheld: Vec<WithheldItem<'a>>,
     /// Errors of the servers that could not be listed.
@@ -197,7 +200,15 @@ fn show_json<T: ListItem>(
     results: &[Result<ServerItems<T>, Failure>],
 ) -> Result<(), Failure> {
     let found = || results.iter().flatten().map(|found| (found.facts.name.as_str(), found));
-    let items = found().flat_map(|(server, found)| found.items.iter().map(move |item| item.item(server))).collect();
+    let mut ranked: Vec<(usize, &str, &T)> = found()
+        .flat_map(|(server, found)| {
+            let ranks = found.ranks.iter().copied().chain(std::iter::repeat(0));
+            found.items.iter().zip(ranks).map(move |(item, rank)| (rank, server, item))
+        })
+        .collect();
+    // A stable sort: unranked items stay in the order of the servers.
+    ranked.sort_by_key(|(rank, ..)| *rank);
+    let items = ranked.into_iter().map(|(_, server, item)| item.item(server)).collect();
     let withheld = found()
         .flat_map(|(server, found)| {
             found.withheld.iter().map(move |withheld| WithheldItem {
@@ -208,6 +219,7 @@ fn show_json<T: ListItem>(
             })
         })
         .collect();
-    let errors = results.iter().filter_map(|result| result.as_ref().err()).map(Failure::error_document).collect();
-    session.console.print_json(&ItemListDocument { schema: 1, items, withheld, errors })
+    let errors: Vec<_> =
+        results.iter().filter_map(|result| result.as_ref().err()).map(Failure::error_document).collect();
+    session.console.print_document(errors.is_empty(), &ItemListDocument { items, withheld, errors })
 }

@@ -45,22 +45,22 @@ mod tests {
 
     #[tokio::test]
     async fn first_finished_task_is_returned_first() {
-        let mut errands = LocalTasks::default();
+        let mut local_tasks = LocalTasks::default();
         let (slow, waits) = oneshot::channel();
-        errands.push(async { waits.await.unwrap() });
-        errands.push(async { 2 });
-        assert_eq!(errands.next().await, 2);
+        local_tasks.push(async { waits.await.unwrap() });
+        local_tasks.push(async { 2 });
+        assert_eq!(local_tasks.next().await, 2);
         slow.send(1).unwrap();
-        assert_eq!(errands.next().await, 1);
-        assert!(errands.is_empty());
+        assert_eq!(local_tasks.next().await, 1);
+        assert!(local_tasks.is_empty());
     }
 
     #[tokio::test]
     async fn ready_tasks_keep_insertion_order() {
-        let mut errands = LocalTasks::default();
-        (1..=4).for_each(|number| errands.push(async move { number }));
+        let mut local_tasks = LocalTasks::default();
+        (1..=4).for_each(|number| local_tasks.push(async move { number }));
         for expected in 1..=4 {
-            assert_eq!(errands.next().await, expected);
+            assert_eq!(local_tasks.next().await, expected);
         }
     }
 }

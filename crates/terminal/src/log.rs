@@ -12,8 +12,18 @@ use wharf_spec::UntrustedText;
 
 use crate::console::Console;
 
-/// Prints warnings and errors, and everything up to debug level with `--debug`.
+/// Prints warnings and errors, everything up to debug level with `--debug`, and up to info level with `WHARF_DEBUG=info`.
 pub struct ConsoleSubscriber(pub Arc<Console>);
+
+impl ConsoleSubscriber {
+    fn max_level(&self) -> Level {
+        match (self.0.manner.debug, self.0.manner.info) {
+            (true, _) => Level::DEBUG,
+            (false, true) => Level::INFO,
+            (false, false) => Level::WARN,
+        }
+    }
+}
 
 #[derive(Default)]
 struct EventFields {
@@ -42,7 +52,7 @@ impl Subscriber for ConsoleSubscriber {
         // Commands report server state themselves.
         metadata.target().starts_with("wharf")
             && (self.0.manner.debug || metadata.target() != "wharf::state")
-            && (*metadata.level() <= Level::WARN || (self.0.manner.debug && *metadata.level() <= Level::DEBUG))
+            && *metadata.level() <= self.max_level()
     }
 
     fn event(&self, event: &Event<'_>) {

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_trying_again_does_not_change_is_to_be_mended() {
+    fn permanent_login_errors_have_fix_hints() {
         let refused = |code: &str| {
             LoginError::Token(TokenError::Refused { code: code.to_owned(), description: None, status: 400 })
         };

@@ -28,6 +28,8 @@ pub struct ManagedHost<'a> {
     ids: Vec<String>,
     /// Servers enabled for this session, overriding their files.
     switched_on: Mutex<BTreeSet<ServerName>>,
+    /// Tools switched off for this session.
+    tools_off: Mutex<BTreeSet<(ServerName, String)>>,
     known: Mutex<Arc<LoadedConfig>>,
     changing: Semaphore,
 }
@@ -110,6 +112,7 @@ impl<'a> ManagedHost<'a> {
             host,
             ids: ids.to_vec(),
             switched_on: Mutex::default(),
+            tools_off: Mutex::default(),
             known: Mutex::new(Arc::new(known)),
             changing: Semaphore::new(1),
         }
@@ -140,6 +143,12 @@ impl<'a> ManagedHost<'a> {
         self.host.wait_until_settled().await;
     }
 
+    /// Waits until the host has received the current configuration, and for its servers except slow ones.
+    pub async fn wait_for_startup(&self) {
+        self.wait_for_config().await;
+        self.host.wait_for_startup().await;
+    }
+
     /// Waits until the host has received the current configuration. Resolving a server may include secret lookups.
     pub async fn wait_for_config(&self) {
         // The semaphore is never closed.
@@ -166,7 +175,7 @@ impl<'a> ManagedHost<'a> {
             ReloadTrigger::Asked => reader.reload(),
             ReloadTrigger::Noticed => reader.read(),
         };
-        let config = tokio::task::spawn_blocking(read).await.map_err(Failure::other)?;
+        let config = wharf_threads::run_blocking(read).await.map_err(Failure::other)?;
         Ok(self.apply_config(Arc::new(config)).await)
     }
 
@@ -179,9 +188,10 @@ impl<'a> ManagedHost<'a> {
 
     async fn apply_config(&self, config: Arc<Config>) -> ReloadReport {
         let before = self.loaded_config();
-        let known = LoadedConfig::resolve(self.session, self.with_session_overrides(config), &self.ids)
+        let mut known = LoadedConfig::resolve(self.session, self.with_session_overrides(config), &self.ids)
             .await
             .keep_previous_entries(&before);
+        self.exclude_tools(&mut known.entries);
         if let Err(rule) = self.host.set_rules(rules_of(&known.config.settings)) {
             return ReloadReport::rejected(&before, &known, &rule);
         }
@@ -197,6 +207,35 @@ impl<'a> ManagedHost<'a> {
             self.reapply_config().await;
         }
         self.host.enable(name.as_str()).await
+    }
+
+    /// Switches a tool on or off for this session. Reports whether that changes anything.
+    pub async fn switch_tool(&self, server: &ServerName, tool: &str, is_on: bool) -> bool {
+        let key = (server.clone(), tool.to_owned());
+        let is_change = {
+            let mut off = self.tools_off.lock().unwrap_or_else(PoisonError::into_inner);
+            if is_on { off.remove(&key) } else { off.insert(key) }
+        };
+        if is_change {
+            self.reapply_config().await;
+        }
+        is_change
+    }
+
+    /// Returns the tools switched off for this session.
+    pub fn tools_off(&self) -> Vec<(ServerName, String)> {
+        self.tools_off.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    /// Excludes the tools switched off for this session.
+    fn exclude_tools(&self, entries: &mut [ServerEntry]) {
+        let off = self.tools_off();
+        for entry in entries {
+            let excluded = &mut entry.settings.exclude_tools;
+            let names = off.iter().filter(|(server, _)| *server == entry.name).map(|(_, tool)| tool.clone());
+            let new: Vec<String> = names.filter(|tool| !excluded.contains(tool)).collect();
+            excluded.extend(new);
+        }
     }
 
     /// Returns the configuration with the servers enabled for this session.

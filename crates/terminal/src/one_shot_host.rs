@@ -8,17 +8,17 @@ use tokio::time::Instant;
 use url::Url;
 use wharf::catalog::NameStyle;
 use wharf::{
-    Asker, Host, HostBuilder, HostError, ListingMode, PromptPolicy, ResultLimits, RuleSink, ServerError, ServerState,
-    StartError,
+    Asker, Host, HostBuilder, HostError, ListingMode, PromptFilter, PromptPolicy, ResultLimits, RuleSink, StartError,
 };
-use wharf_client::{ClientServices, ConnectError, ConnectOptions, Connection};
+use wharf_client::{ClientServices, ConnectOptions, Connection};
 use wharf_spec::{ReconnectPolicy, ServerEntry, ServerName};
 use wharf_wire::Root;
 
 use crate::accounts::{LoginPageMode, login_visitor_factory};
 use crate::config_context::unreadable_rules;
-use crate::failure::{Failure, FailureKind};
-use crate::servers::with_startup_status;
+use crate::definition_review::remedy_command;
+use crate::failure::Failure;
+use crate::progress::{starting_text, with_startup_status};
 use crate::session::CommandSession;
 
 /// Start time of a host's servers.
@@ -82,13 +82,26 @@ impl<'a> OneShotHost<'a> {
         &self.entries
     }
 
+    /// Checks that decisions can be stored.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no state directory, or if it is not writable.
+    pub fn require_state_dir(&self) -> Result<(), Failure> {
+        if self.host.has_state_dir() {
+            return Ok(());
+        }
+        let failure = Failure::other("no writable directory to store the decision in");
+        Err(failure.with_hint("set HOME or XDG_STATE_HOME to a directory that you can write to"))
+    }
+
     /// Waits until a server is ready and its tools are listed. A status line shows this on a terminal.
     ///
     /// # Errors
     ///
     /// Fails if the server does not become ready.
     pub async fn ready(&self, name: &ServerName) -> Result<Connection, Failure> {
-        let told = || format!("{name} · starting");
+        let told = || starting_text(&[name.as_str()]);
         let ready =
             with_startup_status(self.session, Instant::now(), told, self.host.wait_until_ready(name.as_str())).await;
         ready.map_err(|error| self.failure(name, error))
@@ -96,56 +109,13 @@ impl<'a> OneShotHost<'a> {
 
     /// Converts a host error to a failure.
     pub fn failure(&self, name: &ServerName, error: HostError) -> Failure {
-        match &error {
-            HostError::Unavailable { trouble: Some(trouble), .. }
-            | HostError::NotInTime { trouble: Some(trouble), .. } => self.trouble_failure(name, trouble, &error),
-            HostError::Call { error: failed, .. } => match self.host.connection(name.as_str()) {
-                Ok(connection) => self.session.with_login_hint(Failure::from_call_error(&connection, failed.clone())),
-                Err(_) => Failure::new(FailureKind::Unreachable, failed).about_server(name.as_str()),
-            },
-            HostError::Refused(refusal) => refusal_failure(refusal).about_server(name.as_str()),
-            HostError::NotInTime { .. } => Failure::new(FailureKind::TimedOut, &error)
-                .with_hint("--timeout SECONDS waits longer")
-                .about_server(name.as_str()),
-            HostError::Unavailable { state: ServerState::Unapproved, .. } => Failure::new(FailureKind::Denied, &error)
-                .about_server(name.as_str())
-                .with_hint(format_args!("wharf approve {name}")),
-            HostError::UnknownServer { .. } | HostError::UnknownTool { .. } | HostError::Unresolved(_) => {
-                Failure::usage(&error)
-            }
-            _ => Failure::new(FailureKind::Unreachable, &error).about_server(name.as_str()),
+        if let HostError::Call { error: failed, .. } = &error
+            && let Ok(connection) = self.host.connection(name.as_str())
+        {
+            return self.session.with_login_hint(Failure::from_call_error(&connection, failed.clone()));
         }
-    }
-
-    fn trouble_failure(&self, name: &ServerName, trouble: &ServerError, error: &HostError) -> Failure {
-        let entry = self.entries.iter().find(|entry| entry.name == *name);
-        let mut failure = match (trouble, entry) {
-            (ServerError::NotConnected(error), Some(entry)) => {
-                let around = &self.session.surroundings;
-                return Failure::from_connect_error(name.as_str(), &entry.spec, around, Arc::clone(error));
-            }
-            (ServerError::Lost(gone), _) => {
-                let mut failure = Failure::new(FailureKind::Unreachable, gone);
-                failure.error.exit = gone.exit;
-                failure
-            }
-            _ => Failure::new(FailureKind::Unreachable, error),
-        };
-        failure.error.stderr = trouble.stderr().to_vec();
-        failure.about_server(name.as_str())
-    }
-}
-
-/// Returns the error of the connection attempt that made a server unavailable.
-pub fn connect_error(error: &HostError) -> Option<&Arc<ConnectError>> {
-    match error {
-        HostError::Unavailable { trouble: Some(trouble), .. } | HostError::NotInTime { trouble: Some(trouble), .. } => {
-            match &**trouble {
-                ServerError::NotConnected(error) => Some(error),
-                _ => None,
-            }
-        }
-        _ => None,
+        let spec = self.entries.iter().find(|entry| entry.name == *name).map(|entry| &entry.spec);
+        Failure::from_host_error(name.as_str(), spec, &self.session.surroundings, &error)
     }
 }
 
@@ -162,7 +132,7 @@ pub async fn start_host(session: &CommandSession, builder: impl Fn() -> HostBuil
     let accounts = session.accounts.clone();
     let builder = || {
         let accounts = accounts.clone();
-        let builder = builder().rules(rules.clone()).name_style(style);
+        let builder = builder().rules(rules.clone()).name_style(style).remedy_text(remedy_command);
         builder.accounts(move |name, spec| accounts.for_server(name.as_str(), spec))
     };
     let started = match &session.configuration.state {
@@ -192,6 +162,10 @@ pub struct ManagedHostOptions {
     pub when_asked: PromptPolicy,
     /// Receives the rule of an "always" answer.
     pub sink: Option<RuleSink>,
+    /// An agent uses the host: lazy servers whose tools are not known start once.
+    pub has_agent: bool,
+    /// Calls to allow without a prompt.
+    pub allowed: Option<PromptFilter>,
 }
 
 /// Starts a host that keeps its servers running and asks for permission.
@@ -215,11 +189,15 @@ pub async fn start_managed(
             .roots(working_directory(&session.surroundings.cwd))
             .browser_factory(move |_, spec| visitors(&spec.login))
             .prompt_policy(with.when_asked);
+        if with.has_agent {
+            builder = builder.list_lazy_servers();
+        }
         if let Some(text) = settings.result_limit {
             builder = builder.result_limits(ResultLimits { text, ..ResultLimits::default() });
         }
         builder = with.asker.iter().fold(builder, |builder, asker| builder.asker(Arc::clone(asker)));
         builder = with.sink.iter().fold(builder, |builder, sink| builder.on_rule(Arc::clone(sink)));
+        builder = with.allowed.iter().fold(builder, |builder, allowed| builder.allow_prompted(Arc::clone(allowed)));
         session.tap().into_iter().fold(builder, HostBuilder::tap)
     };
     start_host(session, builder).await
@@ -230,11 +208,6 @@ fn working_directory(cwd: &Path) -> Option<Root> {
     let uri = Url::from_file_path(cwd).ok()?;
     let name = cwd.file_name().map(|name| name.to_string_lossy().into_owned());
     Some(Root { uri: uri.into(), name })
-}
-
-/// Converts a refused call to a failure.
-fn refusal_failure(refusal: &wharf::tools::CallRefusal) -> Failure {
-    Failure::new(FailureKind::Denied, refusal)
 }
 
 fn one_shot_builder(session: &CommandSession, entries: &[ServerEntry], with: &OneShotOptions) -> HostBuilder {

@@ -19,6 +19,7 @@ mod prepared_answers;
 mod sampling;
 mod secret;
 mod terminal;
+mod terminal_asker;
 
 use tokio::sync::Mutex;
 use wharf::ConsentAnswer;
@@ -33,6 +34,7 @@ use crate::table::{wrap, wrap_gutter};
 
 pub use approval::{ApprovalDialog, prompt as approval_prompt};
 pub use form::FormDialog;
+pub use json_indent::indent_json;
 pub use link::{BrowserLink, LinkDialog};
 pub use login::{LoginDialog, LoginPrompt, OPEN};
 pub use opener::UrlOpener;
@@ -42,6 +44,7 @@ pub use permission::PermissionDialog;
 pub use prepared_answers::from_answers;
 pub use sampling::{SamplingDialog, SamplingSummary};
 pub use secret::read_secrets;
+pub use terminal_asker::TerminalAsker;
 
 /// Context of an elicitation: the requesting server and the means to ask.
 pub struct ElicitationContext<'a> {

@@ -68,9 +68,25 @@ impl SaveDirectory {
         let bytes = STANDARD.decode(compact).map_err(|error| {
             Failure::other(format_args!("cannot save the content, it is not valid Base64: {error}"))
         })?;
-        let ending = extension(mime_type.unwrap_or_default());
+        self.write(&bytes, extension(mime_type.unwrap_or_default()))
+    }
+
+    /// Writes a text to a new file, and returns its path.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be written.
+    pub fn save_text(&mut self, text: &str, mime_type: Option<&str>) -> Result<&Path, Failure> {
+        let ending = match extension(mime_type.unwrap_or_default()) {
+            "bin" => "txt",
+            known => known,
+        };
+        self.write(text.as_bytes(), ending)
+    }
+
+    fn write(&mut self, bytes: &[u8], ending: &str) -> Result<&Path, Failure> {
         let (path, mut file) = self.create(ending)?;
-        file.write_all(&bytes).map_err(|error| write_failure(&path, &error))?;
+        file.write_all(bytes).map_err(|error| write_failure(&path, &error))?;
         self.saved.push(path);
         Ok(self.saved.last().map_or(Path::new(""), PathBuf::as_path))
     }
@@ -116,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_safe_whatever_a_server_says() {
+    fn file_names_are_sanitized() {
         for (mime_type, expected) in
             [("image/png", "png"), ("IMAGE/PNG; x=y", "png"), ("text/html", "bin"), ("../../sh", "bin"), ("", "bin")]
         {
@@ -128,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_overwritten() {
+    fn existing_files_are_not_overwritten() {
         let directory = std::env::temp_dir().join(format!("wharf-saving-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         let mut shelf = SaveDirectory { directory: directory.clone(), stem: "a-b".to_owned(), saved: Vec::new() };

@@ -7,7 +7,7 @@
 
 mod screen_buffer;
 
-use std::io::{self, Write as _};
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,7 @@ use screen_buffer::ScreenBuffer;
 pub use screen_buffer::StatusLineMode;
 
 use crate::console::LineOverlay;
+use crate::output::{OutputStream, write_all, write_within};
 
 /// Output sink while a line is edited. Clones share the same screen.
 #[derive(Clone, Default)]
@@ -27,14 +28,14 @@ pub struct EditorScreen(Arc<SharedScreen>);
 struct SharedScreen {
     inside: Mutex<ScreenState>,
     changed: Condvar,
-    /// Held while writing directly to the terminal, and by the editor while it begins a line.
-    writing: Mutex<()>,
 }
 
 #[derive(Default)]
 struct ScreenState {
     stage: ScreenBuffer,
     line: LineState,
+    /// The screen's thread writes directly to the terminal. The editor waits with its next line.
+    is_writing: bool,
     is_closed: bool,
 }
 
@@ -48,6 +49,8 @@ enum LineState {
 
 /// Minimum interval between redraws of the prompt.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(50);
+/// Time limit for the last output on a terminal that accepts nothing.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Invisible sequence that makes the editor redraw its prompt: one row up, then down again by the newline.
 const REDRAW_TRIGGER: &str = "\x1b[1A\n";
 
@@ -61,13 +64,14 @@ impl EditorScreen {
                 std::thread::sleep(REDRAW_INTERVAL);
             }
         };
-        std::thread::Builder::new().name("screen".to_owned()).spawn(run).map(drop)
+        wharf_threads::start_thread("screen", run)
     }
 
     /// Begins a line. From now on only the editor writes.
     pub fn begin_line(&self) {
-        let _writing = self.0.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        self.lock().line = LineState::Edited;
+        let mut inside =
+            self.0.changed.wait_while(self.lock(), |inside| inside.is_writing).unwrap_or_else(PoisonError::into_inner);
+        inside.line = LineState::Edited;
     }
 
     /// Returns the text to write before the prompt. Called by the editor on every redraw.
@@ -89,16 +93,25 @@ impl EditorScreen {
         self.update(ScreenBuffer::redraw);
     }
 
-    /// Writes the remaining output on the empty row of the prompt, and ends the screen.
+    /// Writes the remaining output on the empty row of the prompt, and ends the screen. Waits only briefly for a
+    /// terminal that accepts nothing.
     pub fn close(&self) {
-        let _writing = self.0.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut inside = self.lock();
         inside.is_closed = true;
+        self.0.changed.notify_all();
+        inside = self
+            .0
+            .changed
+            .wait_timeout_while(inside, CLOSE_TIMEOUT, |inside| inside.is_writing)
+            .unwrap_or_else(PoisonError::into_inner)
+            .0;
+        if inside.is_writing {
+            return;
+        }
         inside.stage.end_period(Instant::now() + Duration::from_secs(60));
         let text = inside.stage.without_status(columns());
         drop(inside);
-        self.0.changed.notify_all();
-        write(&text);
+        write_within(OutputStream::Stdout, text.as_bytes(), CLOSE_TIMEOUT);
     }
 
     /// Waits until there is something to show. Returns `None` once closed.
@@ -128,14 +141,17 @@ impl EditorScreen {
 
     /// Writes pending output directly while no line is edited.
     fn write_directly(&self) {
-        let _writing = self.0.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut inside = self.lock();
-        if inside.line == LineState::Edited {
+        if inside.line == LineState::Edited || inside.is_closed {
             return;
         }
+        inside.is_writing = true;
         let text = inside.stage.before_prompt(StatusLineMode::Gone, columns());
         drop(inside);
-        write(&text);
+        // A failure is ignored: the terminal is gone.
+        let _ = write_all(OutputStream::Stdout, text.as_bytes());
+        self.lock().is_writing = false;
+        self.0.changed.notify_all();
     }
 
     fn update(&self, change: impl FnOnce(&mut ScreenBuffer)) {
@@ -160,12 +176,6 @@ impl LineOverlay for EditorScreen {
     fn set_status(&self, line: Option<String>) {
         self.update(|stage| stage.set_status(line));
     }
-}
-
-fn write(text: &str) {
-    let mut out = io::stdout().lock();
-    // A failure is ignored: the terminal is gone.
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 fn columns() -> usize {

@@ -3,15 +3,31 @@
 use std::sync::Arc;
 
 use wharf::catalog::CatalogTool;
-use wharf_agent::search::{SearchableTool, ToolIndex, schema_arguments};
+use wharf_agent::search::{SearchHit, SearchableTool, ToolIndex, schema_arguments};
 
-/// Returns the rank of each tool, 0 being the best. `None` for tools that do not match.
+/// Maximum number of tools that a search finds.
+const MAX_FOUND: usize = 20;
+/// Tools with less than this share of the best score are not shown.
+const MIN_SCORE_SHARE: f32 = 0.35;
+/// Scores above this come from a matching name, not from words.
+const NAME_SCORE: f32 = 1e5;
+
+/// Returns the rank of each tool, 0 being the best. `None` for tools that do not match, or much worse than the best.
 pub fn rank_tools(tools: &[Arc<CatalogTool>], words: &str) -> Vec<Option<usize>> {
     let mut places = vec![None; tools.len()];
-    for (place, hit) in index(tools).search(words, usize::MAX).into_iter().enumerate() {
+    for (place, hit) in best_hits(index(tools).search(words, usize::MAX)).into_iter().enumerate() {
         places[hit.at] = Some(place);
     }
     places
+}
+
+/// Cuts the hits after the best ones.
+fn best_hits(mut hits: Vec<SearchHit>) -> Vec<SearchHit> {
+    let by_words = hits.iter().map(|hit| hit.score).filter(|score| *score < NAME_SCORE);
+    let least = by_words.fold(0.0, f32::max) * MIN_SCORE_SHARE;
+    hits.retain(|hit| hit.score >= least);
+    hits.truncate(MAX_FOUND);
+    hits
 }
 
 fn index(tools: &[Arc<CatalogTool>]) -> ToolIndex {
@@ -29,4 +45,22 @@ fn index(tools: &[Arc<CatalogTool>]) -> ToolIndex {
         text: tool.definition.description.as_deref().unwrap_or_default(),
         arguments,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// U10.
+    #[test]
+    fn weak_hits_are_cut() {
+        let hits = |scores: &[f32]| -> Vec<SearchHit> {
+            scores.iter().enumerate().map(|(at, score)| SearchHit { at, score: *score }).collect()
+        };
+        for (scores, kept) in
+            [(&[8.0, 4.0, 2.0, 1.0][..], 2), (&[3e5, 8.0, 4.0, 1.0], 3), (&[3e5], 1), (&[], 0), (&[5.0; 60], MAX_FOUND)]
+        {
+            assert_eq!(best_hits(hits(scores)).len(), kept, "{scores:?}");
+        }
+    }
 }

@@ -4,7 +4,6 @@
 mod connect;
 mod name;
 mod resolve;
-mod startup_status;
 
 use std::path::PathBuf;
 
@@ -16,28 +15,26 @@ use crate::failure::Failure;
 use crate::session::CommandSession;
 
 pub use connect::{connect_each, connect_one, start_connections};
-pub use resolve::{configured_names, is_address, is_file_entry, login_key_of_word, printable_word, resolve_configured};
-pub use startup_status::with_startup_status;
+pub use resolve::{
+    configured_names, is_address, is_file_entry, login_key_of_word, printable_word, resolve_configured, usable_servers,
+};
 
 /// The server of a command, if not a configured one.
 #[derive(Debug, Args)]
 pub struct ServerArg {
     /// Start this command as a server; split into words as in a shell, but not run by a shell
-    #[arg(long, value_name = "COMMAND", help_heading = "Server")]
+    #[arg(long, value_name = "COMMAND", conflicts_with = "url", help_heading = "Server")]
     stdio: Option<String>,
-    /// Connect to the server at this URL: http:// or https://
-    #[arg(long, value_name = "URL", conflicts_with = "stdio", help_heading = "Server")]
-    url: Option<String>,
+    #[command(flatten)]
+    at: UrlArg,
     #[command(flatten)]
     start: StartArgs,
-    #[command(flatten)]
-    dial: DialArgs,
 }
 
 /// The HTTP server of a command, if not a configured one.
 #[derive(Debug, Args)]
 pub struct UrlArg {
-    /// Use the server at this URL: http:// or https://
+    /// Connect to the server at this URL: http:// or https://
     #[arg(long, value_name = "URL", help_heading = "Server")]
     url: Option<String>,
     #[command(flatten)]
@@ -114,6 +111,13 @@ impl UrlArg {
     ///
     /// Fails if there is no such server, or if options do not apply.
     pub async fn resolve(&self, session: &CommandSession, word: Option<&str>) -> Result<ServerEntry, Failure> {
+        self.resolve_any(session, word).await?.ok_or_else(|| {
+            Failure::usage("no server given")
+                .with_hint("name a server or give its --url; `wharf list` shows the configured ones")
+        })
+    }
+
+    async fn resolve_any(&self, session: &CommandSession, word: Option<&str>) -> Result<Option<ServerEntry>, Failure> {
         let mut servers = Vec::new();
         match word {
             Some(word) => servers.push(resolve::resolve_word(session, word, &self.dial).await?),
@@ -121,17 +125,14 @@ impl UrlArg {
         }
         let address = word.filter(|word| is_address(word));
         self.dial.check(self.url.iter().len() + address.iter().len())?;
-        servers.pop().ok_or_else(|| {
-            Failure::usage("no server given")
-                .with_hint("name a server or give its --url; `wharf list` shows the configured ones")
-        })
+        Ok(servers.pop())
     }
 }
 
 impl ServerArg {
     /// Reports whether `--stdio` or `--url` gives the server.
     pub fn is_given(&self) -> bool {
-        self.stdio.is_some() || self.url.is_some()
+        self.stdio.is_some() || self.at.url.is_some()
     }
 
     /// Returns the server that the options give or the word names.
@@ -140,18 +141,13 @@ impl ServerArg {
     ///
     /// Fails if there is no such server, or if options do not apply to it.
     pub async fn resolve(&self, session: &CommandSession, word: Option<&str>) -> Result<ServerEntry, Failure> {
-        let mut servers = Vec::new();
-        match word {
-            Some(word) => servers.push(resolve::resolve_word(session, word, &self.dial).await?),
-            None => {
-                self.start.resolve(self.stdio.as_slice(), session, &mut servers)?;
-                self.dial.resolve(self.url.as_slice(), session, &mut servers)?;
-            }
+        let mut started = Vec::new();
+        if word.is_none() {
+            self.start.resolve(self.stdio.as_slice(), session, &mut started)?;
         }
         self.start.check(self.stdio.as_slice())?;
-        let address = word.filter(|word| is_address(word));
-        self.dial.check(self.url.iter().len() + address.iter().len())?;
-        servers.pop().ok_or_else(|| resolve::no_server_failure(session))
+        let found = self.at.resolve_any(session, word).await?;
+        found.or_else(|| started.pop()).ok_or_else(|| resolve::no_server_failure(session))
     }
 
     /// Takes the server's name off the words of a command, unless the options give the server.
@@ -183,7 +179,7 @@ impl ServerArgs {
         self.dial.resolve(&self.url, session, &mut servers)?;
         self.dial.resolve(&addresses, session, &mut servers)?;
         if servers.is_empty() && failures.is_empty() {
-            (servers, failures) = resolve::usable_servers(session).await?;
+            (servers, failures) = usable_servers(session).await?;
         }
         self.start.check(&self.stdio)?;
         self.dial.check(self.url.len() + addresses.len())?;

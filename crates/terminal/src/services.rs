@@ -3,7 +3,7 @@
 //! Only services that are available are declared to a server. Sampling is not supported yet.
 
 mod elicitor;
-mod logs;
+pub mod logs;
 mod roots;
 
 use std::path::PathBuf;
@@ -66,7 +66,7 @@ impl ServiceArgs {
         if !self.roots.is_empty() {
             services = services.roots(FixedRoots::resolve(&self.roots, &session.surroundings.cwd)?);
         }
-        let by_default = session.console.manner.debug.then_some(LogLevel::Info);
+        let by_default = session.console.manner.shows_info().then_some(LogLevel::Info);
         if let Some(level) = self.log.or(by_default) {
             services = services.logs(level, ConsoleLogSink(session.console.clone()));
         }
@@ -94,7 +94,7 @@ impl OfferedServices {
 pub fn warn_of_logs(session: &CommandSession, services: &ClientServices, connection: &Connection) {
     let ServerFacts { name, capabilities, .. } = connection.facts();
     // With `--debug`, logs are enabled without a request.
-    if services.logs.is_some() && !capabilities.logging && !session.console.manner.debug {
+    if services.logs.is_some() && !capabilities.logging && !session.console.manner.shows_info() {
         session.console.warn(format_args!("{name} does not support logging; no log messages will be shown"));
     }
 }

@@ -20,8 +20,12 @@ use wharf_spec::{Environment, ServerEntry, ServerSpec, UntrustedText};
 use crate::accounts::ServerAccounts;
 use crate::config_context::{ConfigArgs, ConfigContext, ignored_variables};
 use crate::console::{Console, OutputMode};
-use crate::failure::{CommandResult, Failure, FailureKind, LOGIN_COMMAND, login_arguments, render_failure};
+use crate::failure::{
+    CommandEnding, CommandResult, Failure, FailureKind, LOGIN_COMMAND, login_arguments, render_failure,
+};
 use crate::log::ConsoleSubscriber;
+use crate::output::OutputStream;
+use crate::runtime_start::start_runtime;
 use crate::signals::FirstSignal;
 use crate::style::{QUIET, paint};
 use crate::table::wrap;
@@ -45,6 +49,20 @@ pub struct CommonArgs {
     /// Account to use for servers with logins; see `wharf auth`
     #[arg(long, value_name = "NAME", help_heading = "Server")]
     pub account: Option<String>,
+}
+
+/// `--json` alone, for commands that use no servers.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct JsonArgs {
+    /// Write one JSON document instead of text
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+impl JsonArgs {
+    pub fn common(self) -> CommonArgs {
+        CommonArgs { json: self.json, ..CommonArgs::default() }
+    }
 }
 
 /// Parses `30`, `2.5`, `30s` or `250ms`.
@@ -84,6 +102,10 @@ pub struct CommandSession {
 
 /// Time limit of the shutdown tasks.
 const SHUTDOWN_TASKS_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time limit for each step of the remaining output after a signal or a timeout.
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time limit for background work at the end.
+const BACKGROUND_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time limit for writing the servers' logs at the end.
 const LOG_FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -100,16 +122,19 @@ pub fn run(
     common: &CommonArgs,
     body: impl AsyncFnOnce(&CommandSession) -> CommandResult,
 ) -> ExitCode {
-    let debug =
-        common.debug || edge.surroundings.var("WHARF_DEBUG").is_some_and(|value| is_truthy(&value.to_string_lossy()));
-    let manner = OutputMode { json: common.json, debug, color: edge.color };
+    let variable =
+        edge.surroundings.var("WHARF_DEBUG").map(|value| value.to_string_lossy().trim().to_ascii_lowercase());
+    let info = variable.as_deref() == Some("info");
+    let debug = common.debug || variable.is_some_and(|value| !info && is_truthy(&value));
+    let manner = OutputMode { json: common.json, debug, info, color: edge.color };
     let console = Arc::new(Console::new(manner));
     // Set once per process, so it cannot fail.
     let _ = tracing::subscriber::set_global_default(ConsoleSubscriber(console.clone()));
-    match run_session(edge, console.clone(), common, body) {
-        Ok(ending) => ending.exit_code(),
-        Err(failure) => report_failure(&console, &failure),
-    }
+    run_session(edge, console.clone(), common, body).unwrap_or_else(|failure| {
+        report_failure(&console, &failure);
+        console.drain_blocking();
+        failure.kind.code().into()
+    })
 }
 
 /// Reports whether a variable is truthy: not empty, `0`, `false`, `no` or `off`.
@@ -122,32 +147,81 @@ fn run_session(
     console: Arc<Console>,
     common: &CommonArgs,
     body: impl AsyncFnOnce(&CommandSession) -> CommandResult,
-) -> CommandResult {
+) -> Result<ExitCode, Failure> {
     let session = CommandSession::new(edge, console, common)?;
     let system = |error: io::Error| Failure::other(format_args!("system error: {error}"));
-    // Two threads, so that a blocked write to stdout does not prevent the handling of signals.
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(system)?;
-    runtime.block_on(async {
-        let signal = FirstSignal::listen().map_err(system)?;
+    let runtime = start_runtime().map_err(system)?;
+    let code = runtime.block_on(async {
+        let console = session.console.clone();
+        let mut signal = FirstSignal::listen(move || console.abandon_output()).map_err(system)?;
         let outcome = tokio::select! {
             biased;
             () = signal.wait() => Err(Failure::interrupted()),
-            outcome = body(&session) => outcome.map_err(|failure| session.with_login_hint(failure)),
+            outcome = body(&session) => outcome.map_err(|failure| session.with_next_step(failure)),
         };
         session.console.clear_status();
         session.close().await;
-        outcome
-    })
+        Ok(finish_output(&session.console, outcome, &mut signal).await)
+    });
+    // For example a rule that is being written.
+    wharf_threads::wait_for_background(BACKGROUND_TIMEOUT);
+    code
 }
 
-fn report_failure(console: &Console, failure: &Failure) -> ExitCode {
-    if failure.kind != FailureKind::OutputClosed {
-        let told = console.manner.json && console.print_json(&failure.document()).is_ok();
-        if !told {
-            console.say(wrap(&render_failure(failure), console.stderr_width()));
+/// Reports a failure and waits until all output is written: without a time limit, as any command waits for its reader,
+/// but only briefly after a signal or a timeout.
+async fn finish_output(console: &Console, outcome: CommandResult, signal: &mut FirstSignal) -> ExitCode {
+    let mut code = match &outcome {
+        Ok(ending) => ending.exit_code(),
+        Err(failure) => failure.kind.code().into(),
+    };
+    let reported = outcome.as_ref().err().and_then(|failure| report_failure(console, failure));
+    let limit = outcome_kind(&outcome)
+        .is_some_and(|kind| matches!(kind, FailureKind::TimedOut | FailureKind::Interrupted))
+        .then_some(OUTPUT_TIMEOUT);
+    let drained = tokio::select! {
+        drained = console.drain(limit) => drained,
+        () = signal.wait(), if limit.is_none() => Err(Failure::interrupted()),
+    };
+    match (drained, outcome) {
+        (Ok(()), _) => {}
+        (Err(late), Ok(_)) => {
+            code = late.kind.code().into();
+            report_message(console, &late);
         }
+        // The report may have been part of the data that could not be written.
+        (Err(_), Err(failure)) if reported == Some(OutputStream::Stdout) => report_message(console, &failure),
+        (Err(_), Err(_)) => {}
     }
-    failure.kind.code().into()
+    let _ = console.drain(Some(OUTPUT_TIMEOUT)).await;
+    code
+}
+
+fn outcome_kind(outcome: &CommandResult) -> Option<FailureKind> {
+    match outcome {
+        Ok(CommandEnding::Fine) => None,
+        Ok(CommandEnding::Reported(kind)) => Some(*kind),
+        Err(failure) => Some(failure.kind),
+    }
+}
+
+/// Reports a failure on stdout as JSON, or else on stderr. Returns the stream of the report.
+fn report_failure(console: &Console, failure: &Failure) -> Option<OutputStream> {
+    if failure.kind == FailureKind::OutputClosed {
+        return None;
+    }
+    if console.manner.json && console.print_json(&failure.document()).is_ok() {
+        return Some(OutputStream::Stdout);
+    }
+    report_message(console, failure);
+    Some(OutputStream::Stderr)
+}
+
+/// Reports a failure on stderr.
+fn report_message(console: &Console, failure: &Failure) {
+    if failure.kind != FailureKind::OutputClosed {
+        console.say(wrap(&render_failure(failure), console.stderr_width()));
+    }
 }
 
 impl CommandSession {
@@ -223,6 +297,15 @@ impl CommandSession {
             }
             ServerSpec::Stdio(_) => None,
         }
+    }
+
+    /// Completes the hints of a failure, so that it names a next step.
+    fn with_next_step(&self, failure: Failure) -> Failure {
+        let failure = self.with_login_hint(failure);
+        let config = self.configuration.config().ok();
+        let is_configured = |server: &String| config.is_some_and(|config| config.server(server).is_some());
+        let server = failure.error.server.clone().filter(is_configured);
+        failure.with_next_step(server.as_deref())
     }
 
     /// Completes a hint to log in with the arguments of the login in use.
@@ -315,7 +398,7 @@ impl CommandSession {
 impl CommandSession {
     /// Creates a session in this environment. For tests.
     pub fn for_tests(surroundings: Environment) -> Self {
-        let manner = OutputMode { json: false, debug: false, color: ColorChoice::Never };
+        let manner = OutputMode { json: false, debug: false, info: false, color: ColorChoice::Never };
         let edge = CliContext { surroundings, color: manner.color, config: Default::default() };
         Self::new(edge, Arc::new(Console::new(manner)), &CommonArgs::default())
             .expect("nothing was asked for that can fail")
@@ -327,7 +410,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_and_switches_are_read() {
+    fn timeouts_and_booleans_are_parsed() {
         for (text, millis) in [("30", 30_000), ("2.5", 2500), ("7s", 7000), ("250ms", 250)] {
             assert_eq!(parse_timeout(text), Ok(Duration::from_millis(millis)), "{text}");
         }

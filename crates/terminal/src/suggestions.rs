@@ -1,5 +1,7 @@
 //! Suggests similar names.
 
+use wharf_spec::edit_distance;
+
 /// Maximum number of names listed if none is similar.
 const MAX_LISTED: usize = 12;
 
@@ -9,9 +11,12 @@ pub fn suggestion<'a>(wanted: &str, names: impl Iterator<Item = &'a str> + Clone
     if !close.is_empty() {
         return format!("did you mean {}?", quote_names(&close));
     }
-    match names.take(MAX_LISTED).collect::<Vec<_>>().as_slice() {
-        [] => "there are none".to_owned(),
-        all => format!("known names: {}", quote_names(all)),
+    let all: Vec<&str> = names.collect();
+    let (listed, more) = all.split_at(all.len().min(MAX_LISTED));
+    match (listed, more.len()) {
+        ([], _) => "there are none".to_owned(),
+        (listed, 0) => format!("known names: {}", quote_names(listed)),
+        (listed, more) => format!("known names: {} and {more} more", quote_names(listed)),
     }
 }
 
@@ -24,33 +29,16 @@ pub fn quote_names(names: &[&str]) -> String {
 pub fn similar_names<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted_lower = wanted.to_lowercase();
     let tolerance = (wanted.chars().count() / 3).max(1);
-    let mut close: Vec<(usize, &str)> = names
-        .into_iter()
-        .filter_map(|name| {
-            let lower = name.to_lowercase();
-            let part = wanted_lower.len() >= 3 && (lower.contains(&wanted_lower) || wanted_lower.contains(&lower));
-            let distance = edit_distance(&wanted_lower, &lower);
-            (part || distance <= tolerance).then_some((distance, name))
-        })
-        .collect();
+    let rank = |name: &'a str| {
+        let lower = name.to_lowercase();
+        let part = wanted_lower.len() >= 3 && (lower.contains(&wanted_lower) || wanted_lower.contains(&lower));
+        // A part ranks by the number of letters that it lacks.
+        let missing = part.then(|| lower.chars().count().abs_diff(wanted_lower.chars().count()));
+        Some((edit_distance(&wanted_lower, &lower, tolerance).or(missing)?, name))
+    };
+    let mut close: Vec<(usize, &str)> = names.into_iter().filter_map(rank).collect();
     close.sort();
     close.into_iter().take(3).map(|(_, name)| name).collect()
-}
-
-/// Levenshtein distance. Compares only the first 64 characters.
-fn edit_distance(from: &str, to: &str) -> usize {
-    let (from, to): (Vec<char>, Vec<char>) = (from.chars().take(64).collect(), to.chars().take(64).collect());
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (line, letter) in from.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = line + 1;
-        for (column, other) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(letter != other);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[to.len()]
 }
 
 #[cfg(test)]
@@ -58,15 +46,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_always_a_next_step() {
+    fn every_unknown_name_has_a_suggestion() {
         let names = ["echo", "add"].into_iter();
         assert_eq!(suggestion("eco", names.clone()), "did you mean `echo`?");
         assert_eq!(suggestion("zzz", names), "known names: `echo`, `add`");
         assert_eq!(suggestion("zzz", [].into_iter()), "there are none");
     }
 
+    /// U10.
     #[test]
-    fn the_closest_comes_first() {
+    fn names_beyond_the_limit_are_counted() {
+        let names: Vec<String> = (0..MAX_LISTED + 23).map(|number| format!("tool-{number}")).collect();
+        let hint = suggestion("zebra", names.iter().map(String::as_str));
+        assert!(hint.ends_with("`tool-11` and 23 more"), "{hint}");
+    }
+
+    #[test]
+    fn closest_name_is_suggested_first() {
         let names = ["echo", "add", "json_response", "slow"];
         for (wanted, expected) in [
             ("ecko", &["echo"][..]),

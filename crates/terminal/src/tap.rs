@@ -4,7 +4,8 @@ use std::fmt::Display;
 use std::fs::{File, Permissions};
 use std::io::Write as _;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::OFlags;
@@ -20,7 +21,11 @@ use crate::style::{QUIET, paint};
 
 /// The trace file.
 #[derive(Debug)]
-pub struct TraceFile(Mutex<File>);
+pub struct TraceFile {
+    path: PathBuf,
+    file: Mutex<File>,
+    has_failed: AtomicBool,
+}
 
 impl TraceFile {
     /// Creates or truncates the file, readable only by its owner, since messages may hold secrets.
@@ -43,14 +48,23 @@ impl TraceFile {
         } else if metadata.file_type().is_fifo() {
             return Err(failed(&"it is a FIFO"));
         }
-        Ok(Self(Mutex::new(file)))
+        Ok(Self { path: path.to_owned(), file: Mutex::new(file), has_failed: AtomicBool::new(false) })
     }
 
-    fn write(&self, line: &TraceLine<'_>) {
+    /// Writes a line. Warns about the first error, which affects only the trace.
+    fn write(&self, line: &TraceLine<'_>, console: &Console) {
         let Ok(mut text) = serde_json::to_vec(line) else { return };
         text.push(b'\n');
-        // One write per line, so that a crash leaves no partial line. A write error affects only the trace.
-        let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).write_all(&text);
+        // One write per line, so that a crash leaves no partial line.
+        let written = self.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(&text);
+        if let Err(error) = written
+            && !self.has_failed.swap(true, Ordering::Relaxed)
+        {
+            console.warn(format_args!(
+                "the trace file `{}` is incomplete: {error}",
+                UntrustedText::new(self.path.to_string_lossy())
+            ));
+        }
     }
 }
 
@@ -114,7 +128,7 @@ impl Tap for CommandTap {
         if let Some(file) = &self.file {
             let message = serde_json::from_slice(&masked)
                 .map_or_else(|_| TraceMessage::Text(String::from_utf8_lossy(&masked).into_owned()), TraceMessage::Json);
-            file.write(&TraceLine { time: timestamp(at), server, direction: word, message });
+            file.write(&TraceLine { time: timestamp(at), server, direction: word, message }, &self.console);
         }
         if self.shown.has(server) {
             let head = format!("{server} {arrow}");

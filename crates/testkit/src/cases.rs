@@ -157,7 +157,7 @@ mod tests {
     use crate::faultd;
 
     #[test]
-    fn the_server_knows_every_case() {
+    fn faultd_supports_every_case() {
         for case in CASES {
             assert!(faultd::knows(case.fault), "{}", case.fault);
             assert!(!case.phases.is_empty() && !case.eras.is_empty(), "{}", case.name);

@@ -249,7 +249,7 @@ mod tests {
     const COVERED_ELSEWHERE: [u32; 10] = [1, 2, 3, 5, 26, 30, 31, 32, 33, 41];
 
     #[test]
-    fn the_server_knows_every_case() {
+    fn faultd_supports_every_case() {
         for case in CASES {
             assert!(!case.forms.is_empty() && !case.phases.is_empty() && !case.eras.is_empty(), "{}", case.name);
             for form in case.forms {

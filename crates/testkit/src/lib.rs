@@ -21,4 +21,5 @@ pub mod pty;
 pub mod repl;
 mod request;
 pub mod test_home;
+pub mod torture;
 pub mod transport_faults;

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_peak_rises_with_use() {
+    fn peak_memory_rises_with_use() {
         let before = peak_rss_kib();
         let block = std::hint::black_box(vec![1u8; 64 << 20]);
         assert!(peak_rss_kib() >= before.max(60 << 10));
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ledger_counts() {
+    fn ledger_counts_calls_effects_and_replies() {
         let text = "opened initialize\ncall note a\na\ncall note b\nb\nb\ncall echo id:1\ncall echo id:1\n\
                     cancelled 7\nreply ping result\nreply roots/list -32601\nviolation x\n";
         let ledger = Ledger { lines: text.lines().map(str::to_owned).collect() };

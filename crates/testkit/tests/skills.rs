@@ -86,7 +86,7 @@ impl Drop for Server {
 }
 
 #[tokio::test]
-async fn a_file_is_read_when_it_is_wanted_and_not_before() {
+async fn skill_files_are_read_on_demand_only() {
     let server = Server::start("lazy", &script()).await;
     let skill = server.only_skill().await;
     assert_eq!(server.connection.get_skill(URI).await.unwrap().raw, skill.raw);
@@ -103,7 +103,7 @@ async fn a_file_is_read_when_it_is_wanted_and_not_before() {
 }
 
 #[tokio::test]
-async fn what_is_not_declared_is_not_asked() {
+async fn undeclared_skills_are_not_requested() {
     for (name, extensions) in [("none", json!({})), ("null", json!({ "io.modelcontextprotocol/skills": null }))] {
         let mut script = script();
         script["capabilities"]["extensions"] = extensions;
@@ -133,7 +133,7 @@ async fn check_failure(name: &str, script: &Value, expected: &str) {
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_what_its_entry_says_is_not_given_out() {
+async fn file_not_matching_its_entry_is_rejected() {
     let text = |text: &str| json!({ "uri": URI, "text": text });
     let blob = |blob: &str| json!({ "uri": URI, "blob": blob });
     for (name, contents, expected) in [
@@ -157,7 +157,7 @@ async fn a_file_that_is_not_what_its_entry_says_is_not_given_out() {
 }
 
 #[tokio::test]
-async fn an_entry_that_is_not_what_its_file_says_gives_nothing_out() {
+async fn entry_not_matching_its_file_is_rejected() {
     let digest = format!("sha256:{}", "00".repeat(32));
     for (name, at, value, expected) in [
         ("digest", "/resources/0/digest", json!(digest), "its entry: digest of"),
@@ -175,7 +175,7 @@ async fn an_entry_that_is_not_what_its_file_says_gives_nothing_out() {
 
 /// Digest and size agree with what is served; the entry merely keeps quiet about a part of the front matter.
 #[tokio::test]
-async fn a_field_that_the_entry_hides_is_found() {
+async fn front_matter_field_missing_in_the_entry_is_detected() {
     let text = HEAD.replace("license: MIT", "allowed-tools: Bash");
     let mut script = script();
     script["files"][URI] = json!([{ "uri": URI, "text": text }]);
@@ -198,7 +198,7 @@ fn set(script: &mut Value, at: &str, value: Value) {
 }
 
 #[tokio::test]
-async fn limits_show_before_anything_is_read() {
+async fn limits_are_checked_before_reading() {
     let filler = |count: usize, size: u64| {
         let digest = format!("sha256:{}", "00".repeat(32));
         let file = |n| json!({ "uri": format!("skill://acme/refunds/{n}"), "digest": digest, "size": size });
@@ -240,7 +240,7 @@ async fn limits_show_before_anything_is_read() {
 }
 
 #[tokio::test]
-async fn a_malformed_entry_costs_only_itself_and_a_list_ends() {
+async fn malformed_entries_are_withheld_and_oversized_list_fails() {
     let spoilt = |at: &str, value: Value| {
         let mut entry = json!({ "entry": entry() });
         set(&mut entry, &format!("/entry{at}"), value);
@@ -277,7 +277,7 @@ async fn a_malformed_entry_costs_only_itself_and_a_list_ends() {
 }
 
 #[tokio::test]
-async fn a_skill_fetched_by_address_is_the_one_asked_for() {
+async fn skill_fetched_by_uri_must_match_the_request() {
     let mut script = script();
     script["entries"]["skill://x/y/SKILL.md"] = entry();
     script["entries"]["skill://x/z/SKILL.md"] = json!({ "uri": "skill://x/z/SKILL.md" });
@@ -294,7 +294,7 @@ async fn a_skill_fetched_by_address_is_the_one_asked_for() {
 }
 
 #[tokio::test]
-async fn only_the_skills_own_files_are_read_and_only_from_its_own_server() {
+async fn only_own_files_are_read_from_the_own_server() {
     let server = Server::start("own", &script()).await;
     let loaded = server.connection.load_skill(&server.only_skill().await).await.unwrap();
     for path in ["forms/b.bin", "../refunds/SKILL.md", "", FORM, "forms/../SKILL.md"] {
@@ -312,7 +312,7 @@ async fn only_the_skills_own_files_are_read_and_only_from_its_own_server() {
 }
 
 #[tokio::test]
-async fn a_dynamic_skill_is_unverified_and_weighed_as_it_is_read() {
+async fn dynamic_skill_is_unverified_and_size_checked_on_read() {
     let big = "skill://acme/refunds/big";
     let mut script = script();
     script["pages"][0][0]["resources"] = json!("dynamic");
@@ -340,7 +340,7 @@ async fn a_dynamic_skill_is_unverified_and_weighed_as_it_is_read() {
 }
 
 #[tokio::test]
-async fn a_supporting_file_is_verified_too() {
+async fn supporting_file_is_verified() {
     let mut script = script();
     script["files"][FORM] = json!([{ "uri": FORM, "blob": "AP8C" }]);
     let server = Server::start("supporting", &script).await;

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_come_back() {
+    fn bytes_round_trip() {
         for bytes in [&b""[..], b"a", b"ab", b"abc", b"\xff\xfe\xfd\xfc"] {
             let encoded = Base64Text::encode(bytes);
             assert_eq!((encoded.decode().unwrap().as_slice(), encoded.decoded_len()), (bytes, bytes.len()));
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_are_taken_as_they_come() {
+    fn json_strings_are_accepted_and_normalized() {
         for (json, text, decodes) in [
             (r#""//79/A==""#, Some("//79/A=="), true),
             (r#""\/\/79\/A==""#, Some("//79/A=="), true),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_string_without_escapes_is_shared() {
+    fn string_without_escapes_is_shared() {
         let string = RawJson::parse(r#""AAAA""#).unwrap();
         let inside = string.as_str()[1..].as_ptr();
         assert_eq!(Base64Text::from_json(string).unwrap().text().as_ptr(), inside);

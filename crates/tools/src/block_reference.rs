@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_at_a_glance() {
+    fn sizes_are_formatted_with_units() {
         for (bytes, shown) in [
             (0, "0 bytes"),
             (1, "1 byte"),

@@ -151,7 +151,7 @@ mod tests {
     use crate::RefusalReason;
 
     #[test]
-    fn a_model_is_told_what_went_wrong_and_what_to_do() {
+    fn errors_are_converted_to_outcomes_with_next_actions() {
         let cause = std::io::Error::other("exit code 3\u{1b}");
         let gone = ToolError::new(ToolErrorKind::Unavailable, "files is gone")
             .with_source(cause)
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_not_carried_out_is_made_again() {
+    fn only_unexecuted_calls_are_retryable() {
         use ToolErrorKind::*;
         for kind in [TimedOut, Cancelled, Unavailable, OutcomeUnknown, TooLarge, Failed] {
             let failure = RegistryCallError::from(ToolError::new(kind, ""));

@@ -52,7 +52,7 @@ pub struct ToolOrigin {
     pub fingerprint: Fingerprint,
 }
 
-/// Behaviour hints declared by a provider. `None` means undeclared. Displayed, but never grants permission.
+/// Behaviour hints declared by a provider. `None` means undeclared. Displayed, but grants no permission by itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ToolHints {
     /// The tool does not modify its environment.
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_every_caller_can_say() {
+    fn callable_names_are_recognised() {
         let longest = "a".repeat(64);
         for (name, callable) in [
             ("a", true),

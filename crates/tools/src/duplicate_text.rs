@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_the_data_in_json() {
+    fn text_equal_to_the_data_is_detected() {
         let long = format!("{{\"a\":\"{}\"}}", "x".repeat(MAX_COMPARED_BYTES));
         let deep = format!("{}{}", "[".repeat(17), "]".repeat(17));
         for (text, data, expected) in [
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_say_all_of_the_data() {
+    fn texts_containing_the_data_are_detected() {
         for (texts, data, expected) in [
             (&["looked it up", r#"{"a": 1}"#][..], r#"{"a":1}"#, true),
             (&["looked it up"], r#"{"a":1}"#, false),

@@ -8,7 +8,8 @@ use wharf_json::RawJson;
 use crate::{BoxFuture, ToolCaller, ToolDescription};
 use wharf_spec::EscapedText;
 
-/// Decides whether a call may be executed. The registry consults its gate exactly once per call.
+/// Decides whether a call may be executed. The registry consults its gate once per call. The host may consult it
+/// again if the server was replaced in the meantime.
 pub trait Gate: Send + Sync {
     /// Decides immediately, or returns a future that resolves once a person has decided. Must not block.
     fn check(&self, attempt: GatedCall<'_>) -> GateDecision;
@@ -139,7 +140,11 @@ impl fmt::Display for RefusalReason {
             Self::Denied { rule } => write!(f, "denied: {}", EscapedText::single_line(rule, 500)),
             Self::NobodyToAsk { rule } => {
                 let rule = EscapedText::single_line(rule, 500);
-                write!(f, "needs permission, and no user is available to ask (the rule {rule} would allow it)")
+                write!(
+                    f,
+                    "needs permission, and no user is available to ask (the rule {rule} would allow it). Do not repeat \
+                     the call: continue without it, and say that it was not permitted"
+                )
             }
             Self::SaidNo { because: None } => f.write_str("denied by the user"),
             Self::SaidNo { because: Some(why) } => {
@@ -160,14 +165,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_says_what_would_help() {
+    fn refusal_describes_the_remedy() {
         let rule = || r#"{"tool":"a__b"}"#.to_owned();
         for (refusal, shown) in [
             (CallRefusal::new(RefusalReason::Denied { rule: rule() }), r#"denied: {"tool":"a__b"}"#),
             (
                 CallRefusal::new(RefusalReason::NobodyToAsk { rule: rule() }),
                 "needs permission, and no user is available to ask \
-                 (the rule {\"tool\":\"a__b\"} would allow it)",
+                 (the rule {\"tool\":\"a__b\"} would allow it). Do not repeat the call: continue without it, and say that \
+                 it was not permitted",
             ),
             (
                 CallRefusal::new(RefusalReason::DefinitionChanged).with_hint("approve it again"),

@@ -18,6 +18,7 @@ mod block_reference;
 mod duplicate_text;
 mod notes;
 mod outcome;
+mod person_time;
 mod registry;
 mod snapshot;
 mod tool;
@@ -30,8 +31,9 @@ pub use gate::{AllowAllGate, CallRefusal, Gate, GateDecision, GatedCall, Permiss
 pub use name_table::{NameEntry, NameLookup, NameTable};
 pub use notes::{AgentNote, NoteLimits, NoteQueue};
 pub use outcome::{OutcomeReport, ToolOutcome};
+pub use person_time::{PersonTime, PersonWait};
 pub use registry::Registry;
-pub use snapshot::{RegistrySnapshot, WithheldReason, WithheldTool};
+pub use snapshot::{AbsenceExplainer, RegistrySnapshot, WithheldReason, WithheldTool};
 pub use tool::{BoxFuture, CallProgress, CallerConsent, ProgressSink, Tool, ToolCaller, ToolInvocation};
 // Documented in `wharf-spec`; here for crates that do not depend on it.
 #[doc(hidden)]

@@ -246,7 +246,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn agrees_with_a_plain_list(changes in changes()) {
+        fn table_agrees_with_a_plain_list(changes in changes()) {
             let (mut table, mut model) = (NameTable::new(), ReferenceTable::default());
             let mut kept = Vec::new();
             for (owner, remove, add) in &changes {
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_copies_only_the_shards_of_its_names() {
+    fn change_copies_only_the_shards_of_its_names() {
         let table = table_with_tools(10_000);
         let removed = ["mcp__server__tool_7", "mcp__server__tool_8"];
         let changed = table.with_changes(&"server".into(), removed, [(Arc::from("new"), 0)]);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_spread_over_the_shards() {
+    fn names_are_distributed_over_the_shards() {
         let longest = table_with_tools(10_000).shards.iter().map(|shard| shard.len()).max();
         assert!(longest < Some(120), "{longest:?} in one shard, where 39 would be even");
     }

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_are_bounded_plain_and_in_order() {
+    fn notes_are_limited_escaped_and_in_order() {
         check(&[], 2, &[]);
         check(&[("a", "1"), ("b", "2")], 2, &[("a", "1", 0), ("b", "2", 0)]);
         check(&[("a", "1"), ("a", "2"), ("a", "3"), ("a", "4")], 2, &[("a", "3", 2), ("a", "4", 0)]);

@@ -1,12 +1,12 @@
 //! Registry of callable tools behind one gate.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
-use crate::snapshot::ToolTable;
+use crate::snapshot::{AbsenceExplainer, ToolTable};
 use crate::{
     CallRefusal, Gate, GateDecision, GatedCall, NameLookup, NameTable, NoteQueue, RefusalReason, RegistryCallError,
     RegistrySnapshot, Tool, ToolDescription, ToolInvocation, ToolOutcome,
@@ -22,6 +22,7 @@ pub struct Registry {
     owned: Mutex<NamesByProvider>,
     changed: watch::Sender<u64>,
     notes: Arc<NoteQueue>,
+    absence: Arc<OnceLock<AbsenceExplainer>>,
 }
 
 /// Names registered per provider. Locked while the snapshot is replaced, so that changes are serialized.
@@ -30,13 +31,20 @@ type NamesByProvider = HashMap<Arc<str>, BTreeSet<Arc<str>>>;
 impl Registry {
     /// Creates an empty registry behind a gate.
     pub fn new(gate: Arc<dyn Gate>) -> Self {
+        let absence = Arc::default();
         Self {
             gate,
-            current: ArcSwap::from_pointee(RegistrySnapshot::new(NameTable::new(), 0)),
+            current: ArcSwap::from_pointee(RegistrySnapshot::new(NameTable::new(), 0, Arc::clone(&absence))),
             owned: Mutex::default(),
             changed: watch::Sender::new(0),
             notes: Arc::default(),
+            absence,
         }
+    }
+
+    /// Sets the explanation of names that no tool has. Only the first one is used.
+    pub fn set_absence_explainer(&self, explain: AbsenceExplainer) {
+        let _ = self.absence.set(explain);
     }
 
     /// Adds a tool, replacing tools with the same name and provider.
@@ -82,6 +90,11 @@ impl Registry {
         });
     }
 
+    /// Publishes the same tools as a new version, because [`Tool::is_offered`] of some of them has changed.
+    pub fn republish(&self) {
+        self.publish_change(|table, _| Some(table.with_changes(&Arc::from(""), [], [])));
+    }
+
     /// Returns the current snapshot.
     pub fn snapshot(&self) -> Arc<RegistrySnapshot> {
         self.current.load_full()
@@ -116,7 +129,10 @@ impl Registry {
             GateDecision::Pass => (),
             GateDecision::Refuse(refusal) => return Err(RegistryCallError::Refused(refusal)),
             GateDecision::Ask(answer) => {
-                answer.await.map_err(RegistryCallError::Refused)?;
+                let wait = call.person_time.start_wait();
+                let answered = answer.await;
+                drop(wait);
+                answered.map_err(RegistryCallError::Refused)?;
                 tool = self.resolve_approved(name, tool.description())?;
             }
         }
@@ -127,7 +143,7 @@ impl Registry {
         let snapshot = self.current.load();
         match snapshot.find(name) {
             NameLookup::One(tool) => Ok(tool.clone()),
-            NameLookup::Nothing => Err(RegistryCallError::unknown_tool(name, snapshot.nearest(name).cloned())),
+            NameLookup::Nothing => Err(snapshot.missing_tool_error(name, snapshot.nearest(name).cloned())),
             NameLookup::Several(holders) => {
                 let providers = holders.iter().map(|held| held.owner.clone()).collect();
                 Err(RegistryCallError::Withheld { name: name.to_owned(), providers })
@@ -148,7 +164,7 @@ impl Registry {
         let current = self.current.load();
         let version = current.version() + 1;
         let Some(table) = change(current.table(), &mut owned) else { return false };
-        self.current.store(Arc::new(RegistrySnapshot::new(table, version)));
+        self.current.store(Arc::new(RegistrySnapshot::new(table, version, Arc::clone(&self.absence))));
         self.changed.send_replace(version);
         true
     }
@@ -171,7 +187,7 @@ mod tests {
     use wharf_spec::Fingerprint;
 
     #[test]
-    fn a_tool_is_the_same_by_where_it_comes_from() {
+    fn tool_identity_depends_on_its_origin() {
         let of = |origin: Option<u8>, read_only| {
             let mut description = ToolDescription::new("read", "Reads.", RawJson::empty_object());
             let from =

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::description::is_callable_name;
-use crate::{NameEntry, NameLookup, NameTable, Tool, closest_name};
+use crate::{NameEntry, NameLookup, NameTable, RegistryCallError, Tool, ToolError, closest_name};
 
 /// The tools registered at one moment. Immutable.
 pub struct RegistrySnapshot {
@@ -11,7 +11,11 @@ pub struct RegistrySnapshot {
     version: u64,
     // Computed on first use: calls do not need the order.
     ordered: OnceLock<SortedTools>,
+    absence: Arc<OnceLock<AbsenceExplainer>>,
 }
+
+/// Explains why no tool has a name, such as a provider that is not available. Returns `None` for an unknown name.
+pub type AbsenceExplainer = Arc<dyn Fn(&str) -> Option<ToolError> + Send + Sync>;
 
 /// A registered tool name that cannot be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,8 +48,21 @@ struct SortedTools {
 }
 
 impl RegistrySnapshot {
-    pub(crate) fn new(table: ToolTable, version: u64) -> Self {
-        Self { table, version, ordered: OnceLock::new() }
+    pub(crate) fn new(table: ToolTable, version: u64, absence: Arc<OnceLock<AbsenceExplainer>>) -> Self {
+        Self { table, version, ordered: OnceLock::new(), absence }
+    }
+
+    /// Returns the explanation of names that no tool has, if one is set.
+    pub fn absence_explainer(&self) -> Option<AbsenceExplainer> {
+        self.absence.get().cloned()
+    }
+
+    /// Returns the error of calling a name that no tool has: the provider's failure if that is the reason.
+    pub fn missing_tool_error(&self, name: &str, nearest: Option<Arc<str>>) -> RegistryCallError {
+        match self.absence.get().and_then(|explain| explain(name)) {
+            Some(error) => RegistryCallError::Failed(error),
+            None => RegistryCallError::unknown_tool(name, nearest),
+        }
     }
 
     pub(crate) fn table(&self) -> &ToolTable {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use wharf_json::RawJson;
 
-use crate::{ToolDescription, ToolError, ToolOutcome};
+use crate::{PersonTime, ToolDescription, ToolError, ToolOutcome};
 
 /// A boxed future, as returned by the object-safe traits.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -15,6 +15,12 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub trait Tool: Send + Sync {
     /// Returns the tool's metadata. Must stay constant: a changed tool is registered as a new value.
     fn description(&self) -> &Arc<ToolDescription>;
+
+    /// Reports whether the tool is offered to models at present. A tool that is not offered can be called. The owner of
+    /// the tool calls [`Registry::republish`](crate::Registry::republish) when this changes.
+    fn is_offered(&self) -> bool {
+        true
+    }
 
     /// Executes a call that has passed the gate. Only a registry calls this method.
     ///
@@ -38,6 +44,8 @@ pub struct ToolInvocation {
     pub timeout: Option<Duration>,
     /// Metadata sent next to the arguments, for example the trace context.
     pub meta: Option<RawJson>,
+    /// Collects the time the call waits for a person: at the gate, and for questions of the tool.
+    pub person_time: PersonTime,
 }
 
 /// Identity of a caller, and whether the call itself expresses a person's consent.
@@ -75,7 +83,7 @@ pub struct CallProgress {
 impl ToolInvocation {
     /// Creates a call without progress, timeout or metadata.
     pub fn new(arguments: RawJson, caller: ToolCaller) -> Self {
-        Self { arguments, caller, progress: None, timeout: None, meta: None }
+        Self { arguments, caller, progress: None, timeout: None, meta: None, person_time: PersonTime::default() }
     }
 }
 

@@ -40,7 +40,7 @@ impl CacheHint {
             #[serde(borrow)]
             cache_scope: Option<&'a RawValue>,
         }
-        let shape: WireCacheHint = serde_json::from_slice(result.as_bytes()).unwrap_or_default();
+        let shape: WireCacheHint = result.decode_unbounded().unwrap_or_default();
         let ttl = shape.ttl_ms.and_then(|ttl| serde_json::from_str::<f64>(ttl.get()).ok()).unwrap_or(0.0);
         let ttl = Duration::try_from_secs_f64((ttl / 1000.0).clamp(0.0, MAX_CACHE_TTL.as_secs_f64()));
         let public = shape.cache_scope.is_some_and(|scope| scope.get() == "\"public\"");

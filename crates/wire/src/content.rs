@@ -90,14 +90,14 @@ impl Content {
             #[serde(borrow)]
             resource: Option<&'a RawValue>,
         }
-        let shape: WireContentBlock = serde_json::from_slice(raw.as_bytes()).unwrap_or_default();
+        let shape: WireContentBlock = raw.decode_unbounded().unwrap_or_default();
         let WireContentBlock { r#type: kind, text, data, mime_type, uri, name, resource } = shape;
         match (kind.as_deref(), text, data, mime_type, uri) {
             (Some("text"), Some(text), ..) => Self::Text { text, raw },
             (Some("image"), _, Some(data), Some(mime_type), _) => Self::Image { data, mime_type, raw },
             (Some("audio"), _, Some(data), Some(mime_type), _) => Self::Audio { data, mime_type, raw },
             (Some("resource_link"), _, _, mime_type, Some(uri)) => Self::ResourceLink { uri, name, mime_type, raw },
-            (Some("resource"), ..) => match resource.map(|resource| serde_json::from_str(resource.get())) {
+            (Some("resource"), ..) => match resource.map(|resource| raw.slice_part(resource).decode_unbounded()) {
                 Some(Ok(resource)) => Self::Resource { resource, raw },
                 _ => Self::Unknown { kind, raw },
             },
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_is_kept() {
+    fn every_content_kind_preserves_its_bytes() {
         for (text, kind) in [
             (r#"{"type":"text","text":"a"}"#, "text"),
             (r#"{"type":"image","data":"","mimeType":"image/png"}"#, "image"),

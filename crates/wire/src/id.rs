@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_of_every_form() {
+    fn ids_of_every_form_are_parsed() {
         for (text, expected, lenient) in [
             ("7", Id::Integer(7), Some(7)),
             ("0", Id::Integer(0), Some(0)),

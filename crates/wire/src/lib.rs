@@ -15,7 +15,6 @@ mod envelope;
 mod error;
 mod fast_path;
 mod header_params;
-mod icon;
 mod id;
 mod input;
 mod listing;
@@ -44,7 +43,6 @@ pub use error::{RpcError, code};
 pub use header_params::{
     HeaderAnnotationError, HeaderValueError, Mirrored, encode_header_value, header_params, mcp_name_param,
 };
-pub use icon::{ICON_LIMIT, Icon, IconError, IconSource, ImageFormat, icons};
 pub use id::Id;
 pub use input::{InputRequest, InputRequired, input_requests};
 pub use listing::{Page, View};

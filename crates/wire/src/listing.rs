@@ -38,7 +38,7 @@ impl Page {
                 let list: Vec<&RawValue> = serde_json::from_slice(value.as_bytes()).map_err(JsonDecodeError::Shape)?;
                 items = Some(list.into_iter().map(|item| value.slice_part(item)).collect());
             } else if name == "nextCursor" {
-                next_cursor = serde_json::from_slice(value.as_bytes()).map_err(JsonDecodeError::Shape)?;
+                next_cursor = value.decode_unbounded()?;
             }
         }
         let missing = || JsonDecodeError::Shape(serde::de::Error::custom(format!("the result has no `{key}`")));

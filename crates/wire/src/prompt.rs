@@ -88,18 +88,18 @@ impl View for PromptResult {
             content: &'a RawValue,
         }
         let shape: Shape = raw.decode(bounds)?;
-        let messages: Vec<WirePromptMessage> =
-            serde_json::from_str(shape.messages.get()).map_err(JsonDecodeError::Shape)?;
+        let messages_raw = raw.slice_part(shape.messages);
+        let messages: Vec<WirePromptMessage> = messages_raw.decode_unbounded()?;
         Ok(Self {
             description: shape.description,
             messages: messages
                 .into_iter()
                 .map(|message| PromptMessage {
                     role: message.role,
-                    content: Content::view(raw.slice_part(message.content)),
+                    content: Content::view(messages_raw.slice_part(message.content)),
                 })
                 .collect(),
-            messages_raw: raw.slice_part(shape.messages),
+            messages_raw,
             raw,
         })
     }

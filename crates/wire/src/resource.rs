@@ -96,7 +96,7 @@ impl View for ReadResult {
             contents: &'a RawValue,
         }
         let shape: Shape = raw.decode(bounds)?;
-        let contents = serde_json::from_str(shape.contents.get()).map_err(JsonDecodeError::Shape)?;
-        Ok(Self { contents, contents_raw: raw.slice_part(shape.contents), raw })
+        let contents_raw = raw.slice_part(shape.contents);
+        Ok(Self { contents: contents_raw.decode_unbounded()?, contents_raw, raw })
     }
 }

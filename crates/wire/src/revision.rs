@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_revision_reads_back_and_orders_by_date() {
+    fn revisions_round_trip_and_order_by_date() {
         for pair in Revision::ALL.windows(2) {
             assert!(pair[0] < pair[1] && pair[0].as_str() < pair[1].as_str());
         }

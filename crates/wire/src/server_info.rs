@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn capabilities_are_what_was_declared() {
+    fn only_declared_capabilities_are_set() {
         let tasks = r#"{"tasks":{"list":{},"requests":{"tools":{"call":{}}}}}"#;
         assert!(ServerCapabilities::from_raw(RawJson::parse(tasks).unwrap(), &JsonLimits::default()).unwrap().tasks);
         let text = r#"{"tools":{},"resources":{"subscribe":true},"logging":{},"tasks":7,"extensions":{"x/y":{}}}"#;

@@ -83,7 +83,7 @@ pub fn subscription_id(params: &RawJson) -> Option<RawJson> {
         #[serde(rename = "_meta", borrow, default)]
         meta: Option<WireSubscriptionMeta<'a>>,
     }
-    let shape: Shape = serde_json::from_slice(params.as_bytes()).ok()?;
+    let shape: Shape = params.decode_unbounded().ok()?;
     shape.meta?.id.map(|id| params.slice_part(id))
 }
 
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_of_a_subscription_keeps_its_type() {
+    fn subscription_id_keeps_its_type() {
         for (text, id) in [
             (r#"{"_meta":{"io.modelcontextprotocol/subscriptionId":7}}"#, Some("7")),
             (r#"{"_meta":{"io.modelcontextprotocol/subscriptionId":"7"}}"#, Some("\"7\"")),

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_without_a_proper_name_is_malformed() {
+    fn tool_without_valid_name_is_malformed() {
         for text in ["{}", r#"{"name":""}"#, r#"{"name":7}"#, "7", r#"{"name":"a","annotations":3}"#] {
             assert!(ToolDefinition::from_raw(RawJson::parse(text).unwrap(), &JsonLimits::default()).is_err(), "{text}");
         }

@@ -120,12 +120,12 @@ proptest! {
     }
 
     #[test]
-    fn pieces_change_nothing(line in ".{0,200}", cuts in prop::collection::vec(0usize..200, 0..6)) {
+    fn split_text_scans_like_whole_text(line in ".{0,200}", cuts in prop::collection::vec(0usize..200, 0..6)) {
         agree_on_pieces(line.as_bytes(), cuts);
     }
 
     #[test]
-    fn pieces_of_messages_change_nothing(members in prop::collection::vec((key(), value()), 0..6), mut seed: u64,
+    fn split_messages_scan_like_whole_messages(members in prop::collection::vec((key(), value()), 0..6), mut seed: u64,
                                          cuts in prop::collection::vec(0usize..400, 0..8), lost in 0usize..4) {
         let mut line = String::new();
         write(&Value::Object(members.into_iter().collect()), &mut seed, &mut line);
@@ -134,20 +134,20 @@ proptest! {
     }
 
     #[test]
-    fn the_two_roads_agree_on_anything_like_a_message(text in "[{}\\[\\]:,\" a1\\\\]{0,12}", key in key(), other in key(), cut in 0usize..40) {
+    fn fast_path_and_scanner_agree_on_near_messages(text in "[{}\\[\\]:,\" a1\\\\]{0,12}", key in key(), other in key(), cut in 0usize..40) {
         let line = format!("{{\"{key}\":{text},\"{other}\":{{\"resultType\":1}}}}").replace('\u{0}', " ");
         agree_on_pieces(line.as_bytes(), vec![cut]);
     }
 
     #[test]
-    fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let _ = scan(&bytes);
         let _ = JsonLimits::default().check(&bytes);
         let _ = Id::parse(&bytes);
     }
 
     #[test]
-    fn what_scans_and_decodes_is_what_serde_json_accepts(text in "[\\[\\]{}:,\"\\\\a-e0-9 ]{0,24}") {
+    fn scanned_result_agrees_with_serde_json(text in "[\\[\\]{}:,\"\\\\a-e0-9 ]{0,24}") {
         let line = format!("{{\"id\":1,\"result\":{text}}}");
         let whole: Result<Map<String, Value>, _> = serde_json::from_str(&line);
         if let Ok(message) = &whole && message.len() == 2 {

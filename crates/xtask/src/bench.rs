@@ -163,7 +163,7 @@ fn stdio_clients(binaries: &Path, home: &Path) -> TaskResult<Vec<BenchClient>> {
     let mut limit = BenchClient::new("raw pipe, the limit", binaries.join("bench-raw"), []).with_instruction_count();
     let mut field = Vec::new();
     if ours.is_file() {
-        limit.arguments = vec!["--template".into(), write_template(&ours, "template.json")?.into()];
+        limit.arguments = vec!["--template".into(), write_template(&ours, BenchTransport::Stdio)?.into()];
         field.push(BenchClient::new(OURS_CURRENT, ours.clone(), rt("current")).with_instruction_count());
         field.push(BenchClient::new(OURS_MULTI, ours, rt("multi")));
     } else {
@@ -179,9 +179,9 @@ fn stdio_clients(binaries: &Path, home: &Path) -> TaskResult<Vec<BenchClient>> {
 
 /// Returns the clients with in-process servers, and the stdio clients they are compared with.
 fn local_clients(binaries: &Path) -> Vec<BenchClient> {
-    let (program, ours) = (binaries.join("bench-local"), binaries.join("bench-wharf"));
+    let ours = binaries.join("bench-wharf");
     let inside =
-        LOCAL_CLIENTS.map(|(label, arguments)| BenchClient::new(label, program.clone(), arguments.map(Into::into)));
+        LOCAL_CLIENTS.map(|(label, arguments)| BenchClient::new(label, ours.clone(), arguments.map(Into::into)));
     let beside = STDIO_BASELINES.map(|(label, flavour)| BenchClient {
         server: Some(binaries.join("rmcp-server")),
         ..BenchClient::new(label, ours.clone(), ["--rt".into(), flavour.into()])
@@ -190,11 +190,12 @@ fn local_clients(binaries: &Path) -> Vec<BenchClient> {
 }
 
 /// Writes the request template of this client to a file, so that the limit sends the same bytes.
-fn write_template(ours: &Path, name: &str) -> TaskResult<PathBuf> {
-    let line = capture(Command::new(ours).arg("--print-template"))?.stdout;
+fn write_template(ours: &Path, transport: BenchTransport) -> TaskResult<PathBuf> {
+    let http = (transport != BenchTransport::Stdio).then_some("--http");
+    let line = capture(Command::new(ours).arg("--print-template").args(http))?.stdout;
     let folder = target().join("bench");
     fs::create_dir_all(&folder)?;
-    let file = folder.join(name);
+    let file = folder.join(format!("template-{}.json", transport.name()));
     fs::write(&file, line)?;
     Ok(file)
 }

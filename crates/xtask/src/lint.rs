@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_on_the_way_of_a_call_exists_and_there_are_at_most_twelve() {
+    fn call_path_in_architecture_names_existing_files() {
         let page = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
         let (_, after) = page.split_once("## The way of a call").unwrap();
         let (list, _) = after.split_once("## ").unwrap();

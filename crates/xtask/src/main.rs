@@ -11,8 +11,8 @@ mod api;
 mod audit;
 mod bench;
 mod conformance;
-mod dist;
 mod lint;
+mod package;
 mod peers;
 mod prove;
 mod run;
@@ -32,8 +32,11 @@ usage: cargo xtask <task>
                                   with evidence/api; with WHARF_REWRITE=1 records it
   test                            every test, also against real servers; then checks for leftover processes
   prove [all|faults|http|sse      the fault and process tests, repeated; writes
-        |processes|config|auth]   evidence/reliability.md
+        |processes|config|auth    evidence/reliability.md
+        |memory|embedding]
         [--runs N]
+  prove package [--profile NAME]  makes the packages, installs them, runs them in a bare root file system
+        [--binary FILE]           and measures them; writes evidence/packages.md
   bench stdio [--quick]           calls per second, compared with other clients and the limit of
         [--rounds N] [--secs S]   the pipes, written to evidence/benchmarks.md
   bench http [--quick]            the same over HTTP, compared with a bare client on the same library
@@ -49,8 +52,9 @@ usage: cargo xtask <task>
                                   three wire formats, written to evidence/trial.md
   conformance [REVISION]          the public conformance suite against this client; with
         [--scenario S] [--table]  --table written to evidence/conformance.md
-  dist                            a static binary with completions, manual pages and licences, as an
-                                  archive below target/dist
+  package [--profile NAME]        every package of one static binary below target/package: archive,
+        [--binary FILE] [--quick] wheel, npm, Debian, install.sh, SHA256SUMS and SBOM; --targets lists
+        [--target T] [--out DIR]  the platforms, --quick compresses less
   audit                           licences, sources and advisories of the dependencies
   peers                           installs the pinned third-party servers and SDKs that tests and
                                   benchmarks use
@@ -77,6 +81,7 @@ fn dispatch(words: &[&str]) -> TaskResult {
         ["lint"] => lint::lint(),
         ["api"] => lint::check_api(),
         ["test"] => test::test(),
+        ["prove", "package", rest @ ..] => package::prove_packages(rest),
         ["prove", rest @ ..] => prove::prove(rest),
         ["bench", "stdio", rest @ ..] => bench::stdio(rest),
         ["bench", "http", rest @ ..] => bench::http(rest),
@@ -86,7 +91,7 @@ fn dispatch(words: &[&str]) -> TaskResult {
         ["bench", "repl", rest @ ..] => bench::repl(rest),
         ["trial", rest @ ..] => trial::trial(rest),
         ["conformance", rest @ ..] => conformance::conformance(rest),
-        ["dist"] => dist::dist(),
+        ["package", rest @ ..] => package::package(rest),
         ["audit"] => audit::audit(),
         ["peers"] => peers::install().map(drop),
         _ => Err(format!("unknown task: {}\n\n{HELP}", words.join(" ")).into()),

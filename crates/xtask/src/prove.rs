@@ -21,7 +21,7 @@ struct RepeatableTest {
     runs: usize,
 }
 
-const REPEATABLE_TESTS: [RepeatableTest; 7] = [
+const REPEATABLE_TESTS: [RepeatableTest; 8] = [
     RepeatableTest { name: "faults", package: "wharf-client", test: "faults", filter: Some("/stdio/"), runs: 20 },
     RepeatableTest { name: "http", package: "wharf-client", test: "faults", filter: Some("/http/"), runs: 20 },
     RepeatableTest { name: "sse", package: "wharf-client", test: "faults", filter: Some("/sse/"), runs: 20 },
@@ -29,14 +29,16 @@ const REPEATABLE_TESTS: [RepeatableTest; 7] = [
     RepeatableTest { name: "config", package: "wharf-config", test: "torture", filter: None, runs: 20 },
     RepeatableTest { name: "auth", package: "wharf-auth", test: "torture", filter: None, runs: 20 },
     RepeatableTest { name: "memory", package: "wharf", test: "memory", filter: None, runs: 6 },
+    RepeatableTest { name: "embedding", package: "wharf", test: "embedding", filter: None, runs: 100 },
 ];
 
 pub fn prove(words: &[&str]) -> TaskResult {
     let (which, runs) = parse(words)?;
     let tables = target().join("reliability");
     fs::create_dir_all(&tables)?;
-    // `memory` is the only one without third-party SDKs.
-    let home = if which == "memory" { target().join("peers") } else { peers::install()? };
+    // These need no third-party SDKs.
+    let is_alone = ["embedding", "memory"].contains(&which);
+    let home = if is_alone { target().join("peers") } else { peers::install()? };
     let mut failures = Vec::new();
     for proof in REPEATABLE_TESTS.iter().filter(|proof| which == "all" || which == proof.name) {
         if let Err(failure) = repeat(proof, runs.unwrap_or(proof.runs), &tables, &home) {
@@ -59,7 +61,7 @@ fn parse<'a>(words: &[&'a str]) -> TaskResult<(&'a str, Option<usize>)> {
             name if name == "all" || REPEATABLE_TESTS.iter().any(|proof| proof.name == name) => which = name,
             other => {
                 return Err(format!(
-                    "prove: expected faults, http, sse, processes, config, auth, memory or all, not {other}"
+                    "prove: expected faults, http, sse, processes, config, auth, memory, embedding or all, not {other}"
                 )
                 .into());
             }
@@ -121,7 +123,7 @@ fn sorted_tables(tables: &Path) -> TaskResult<Vec<PathBuf>> {
 }
 
 /// Formats one table, written by a test binary as `{title, columns, rows, failed, notes}`.
-fn section(table: &Value) -> String {
+pub fn section(table: &Value) -> String {
     let list = |name: &str| table[name].as_array().cloned().unwrap_or_default();
     let (columns, rows) = (list("columns"), list("rows"));
     let mut text = format!("\n## {}\n\n", table["title"].as_str().unwrap_or("Untitled"));
@@ -153,7 +155,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_table_becomes_markdown() {
+    fn table_is_rendered_as_markdown() {
         let table = json!({
             "title": "Faults",
             "columns": ["fault", "runs"],
@@ -173,6 +175,7 @@ mod tests {
         assert_eq!(parse(&["config"]).unwrap(), ("config", None));
         assert_eq!(parse(&["auth"]).unwrap(), ("auth", None));
         assert_eq!(parse(&["memory"]).unwrap(), ("memory", None));
+        assert_eq!(parse(&["embedding"]).unwrap(), ("embedding", None));
         assert!(parse(&["--runs"]).is_err());
         assert!(parse(&["everything"]).is_err());
     }

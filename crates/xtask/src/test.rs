@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn closing_lines_are_counted() {
+    fn test_result_lines_are_counted() {
         let both = |passed, failed| Some(TestCounts { passed, failed });
         for (line, expected) in [
             (

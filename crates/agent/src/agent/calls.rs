@@ -2,11 +2,14 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc::WeakSender;
 use tokio::task::{Id, JoinError, JoinSet};
 use wharf_json::RawJson;
-use wharf_tools::{CallProgress, ProgressSink, RegistryCallError, ToolInvocation, ToolOutcome};
+use wharf_tools::{
+    CallProgress, NameLookup, PersonTime, ProgressSink, RefusalReason, RegistryCallError, ToolInvocation, ToolOutcome,
+};
 
 use super::{Agent, RunBudget};
 use crate::run::{CallReport, RunEvent, report_from_outcome};
@@ -26,16 +29,25 @@ pub(super) struct CallQueue {
     agent: Agent,
     /// Receives progress. Weak, because a tool may hold its sink for longer than the run.
     events: WeakSender<RunEvent>,
-    team: Arc<RunBudget>,
+    run_budget: Arc<RunBudget>,
     /// Bounded by the maximum length of a response.
     waiting: VecDeque<QueuedCall>,
     under_way: JoinSet<Result<ToolOutcome, RegistryCallError>>,
-    ids: HashMap<Id, String>,
+    running: HashMap<Id, RunningCall>,
+    /// Times that the started calls have waited for a person, by call id.
+    person_times: HashMap<String, PersonTime>,
+}
+
+/// A call in progress.
+struct RunningCall {
+    id: String,
+    provider: String,
 }
 
 impl CallQueue {
-    pub fn new(agent: Agent, events: WeakSender<RunEvent>, team: Arc<RunBudget>) -> Self {
-        Self { agent, events, team, waiting: VecDeque::new(), under_way: JoinSet::new(), ids: HashMap::new() }
+    pub fn new(agent: Agent, events: WeakSender<RunEvent>, run_budget: Arc<RunBudget>) -> Self {
+        let (waiting, under_way) = (VecDeque::new(), JoinSet::new());
+        Self { agent, events, run_budget, waiting, under_way, running: HashMap::new(), person_times: HashMap::new() }
     }
 
     pub fn add(&mut self, wanted: QueuedCall) {
@@ -46,40 +58,75 @@ impl CallQueue {
     /// Waits for the next call to end. Waits forever if none is running. Cancel-safe.
     pub async fn next_finished(&mut self) -> (String, CallReport) {
         let Some(ended) = self.under_way.join_next_with_id().await else { return std::future::pending().await };
-        self.start_queued();
         let task = ended.as_ref().map_or_else(JoinError::id, |(task, _)| *task);
-        let id = self.ids.remove(&task).unwrap_or_default();
-        let outcome = match ended {
-            Ok((_, result)) => result.unwrap_or_else(|failure| failure.to_outcome()),
-            Err(_) => ToolOutcome::error("internal error: the tool's task failed without a result"),
+        let id = self.running.remove(&task).map(|call| call.id).unwrap_or_default();
+        self.start_queued();
+        let report = match ended {
+            Ok((_, Ok(outcome))) => report_from_outcome(&outcome),
+            Ok((_, Err(failure))) => {
+                let report = report_from_outcome(&failure.to_outcome());
+                CallReport { is_refused: is_refused_by_person(&failure), ..report }
+            }
+            Err(_) => CallReport::error("internal error: the tool's task failed without a result"),
         };
-        (id, report_from_outcome(&outcome))
+        (id, report)
+    }
+
+    /// Returns the time that an ended call has waited for a person, once.
+    pub fn take_person_time(&mut self, id: &str) -> Duration {
+        self.person_times.remove(id).map(|time| time.total()).unwrap_or_default()
     }
 
     /// Cancels all calls and waits until they have ended. Sub-agents are shut down first, so that they can cancel their
     /// own calls before their tasks are aborted.
     pub async fn cancel_all(&mut self) {
         self.waiting.clear();
-        self.team.shut_down().await;
+        self.run_budget.shut_down().await;
         self.under_way.shutdown().await;
-        self.ids.clear();
+        self.running.clear();
     }
 
+    /// Starts queued calls in order. Calls of a provider at its limit stay queued and do not delay those of others.
     fn start_queued(&mut self) {
-        while self.under_way.len() < self.agent.limits.calls_at_once.max(1)
-            && let Some(QueuedCall { id, tool, arguments }) = self.waiting.pop_front()
-        {
-            let mut call = ToolInvocation::new(arguments, self.agent.caller.clone());
-            call.progress = Some(progress_sink(&self.events, &id));
-            let calling = execute_call(self.agent.clone(), tool, call);
-            let task = self.under_way.spawn(self.team.clone().scope(calling));
-            self.ids.insert(task.id(), id);
+        let limit = self.agent.limits.calls_at_once.max(1);
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        self.running.values().for_each(|call| *counts.entry(call.provider.clone()).or_default() += 1);
+        for wanted in std::mem::take(&mut self.waiting) {
+            let provider = self.provider_of(&wanted.tool);
+            let count = counts.entry(provider.clone()).or_default();
+            if *count < limit {
+                *count += 1;
+                self.start_call(wanted, provider);
+            } else {
+                self.waiting.push_back(wanted);
+            }
+        }
+    }
+
+    fn start_call(&mut self, QueuedCall { id, tool, arguments }: QueuedCall, provider: String) {
+        let mut call = ToolInvocation::new(arguments, self.agent.caller.clone());
+        call.progress = Some(progress_sink(&self.events, &id));
+        self.person_times.insert(id.clone(), call.person_time.clone());
+        let calling = execute_call(self.agent.clone(), tool, call);
+        let task = self.under_way.spawn(self.run_budget.clone().scope(calling));
+        self.running.insert(task.id(), RunningCall { id, provider });
+    }
+
+    /// Returns the provider of a tool. Unknown tools count as those of the embedding program.
+    fn provider_of(&self, tool: &str) -> String {
+        match self.agent.registry.snapshot().find(tool) {
+            NameLookup::One(tool) => tool.description().provider().to_owned(),
+            _ => String::new(),
         }
     }
 }
 
 async fn execute_call(agent: Agent, tool: String, call: ToolInvocation) -> Result<ToolOutcome, RegistryCallError> {
     agent.registry.call(&tool, call).await
+}
+
+fn is_refused_by_person(failure: &RegistryCallError) -> bool {
+    matches!(failure, RegistryCallError::Refused(refusal) if matches!(refusal.reason, RefusalReason::SaidNo { .. }))
 }
 
 /// Returns a sink that forwards progress updates to the observer. Drops updates while the channel is full, so that no

@@ -19,8 +19,8 @@ pub(super) struct AgentDriver {
     agent: Agent,
     events: mpsc::Sender<RunEvent>,
     cancelled: Arc<Notify>,
-    team: Arc<RunBudget>,
-    /// The machine waits for [`Effect::Gather`] to complete.
+    run_budget: Arc<RunBudget>,
+    /// The machine waits for [`RunEffect::Gather`] to complete.
     is_gathering: bool,
     answering: Option<ResponseInFlight>,
     calls: CallQueue,
@@ -40,10 +40,10 @@ enum AgentDriverEvent {
 
 impl AgentDriver {
     pub fn new(agent: Agent, events: mpsc::Sender<RunEvent>, cancelled: Arc<Notify>) -> Self {
-        let team = RunBudget::new(agent.request_budget());
-        let calls = CallQueue::new(agent.clone(), events.downgrade(), team.clone());
+        let run_budget = RunBudget::new(agent.request_budget());
+        let calls = CallQueue::new(agent.clone(), events.downgrade(), run_budget.clone());
         let (answering, began, offering) = Default::default();
-        Self { agent, events, cancelled, team, is_gathering: false, answering, calls, began, offering }
+        Self { agent, events, cancelled, run_budget, is_gathering: false, answering, calls, began, offering }
     }
 
     /// Runs to the end. Dropping the future closes the connection to the model and cancels all calls.
@@ -96,7 +96,7 @@ impl AgentDriver {
     /// Takes a request from the budget and collects the notes and tools for it.
     async fn gather_request(&mut self, machine: &RunMachine) -> RunInput {
         self.is_gathering = false;
-        if !self.team.take_request() {
+        if !self.run_budget.take_request() {
             return RunInput::OutOfRequests;
         }
         let offering = self.current_offer().await;
@@ -113,18 +113,15 @@ impl AgentDriver {
         {
             return offering.clone();
         }
-        let most_tokens = self.agent.limits.context / 100 * u64::from(self.agent.limits.tool_share);
+        let most_tokens = self.agent.limits.max_tool_tokens();
         let (agent, version) = (self.agent.clone(), snapshot.version());
         let format = agent.model.provider().format;
         let make =
             move || Arc::new(ToolOffer::from_snapshot(&snapshot, format, most_tokens, |name| agent.may_call(name)));
-        let offering = match tokio::task::spawn_blocking(make).await {
+        // Without a thread the run goes on, and this thread indexes.
+        let offering = match wharf_threads::run_blocking(make.clone()).await {
             Ok(offering) => offering,
-            Err(lost) => match lost.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime is shutting down and will drop this task.
-                Err(_) => std::future::pending().await,
-            },
+            Err(_) => make(),
         };
         self.offering = Some((version, offering.clone()));
         offering
@@ -135,7 +132,12 @@ impl AgentDriver {
             Some((_, offering)) => offering.clone(),
             None => self.current_offer().await,
         };
-        self.answering = Some(ResponseInFlight::prepare(&self.agent, machine.conversation().clone(), offering));
+        self.answering = Some(ResponseInFlight::prepare(
+            &self.agent,
+            machine.conversation().clone(),
+            offering,
+            machine.tool_choice(),
+        ));
     }
 
     /// Converts a stream item to an event. Drops the stream after its last item.
@@ -152,7 +154,7 @@ impl AgentDriver {
     }
 
     async fn report_delegated_usage(&mut self) {
-        if let Some(ModelUsage { requests, input, output, cached }) = self.team.take_usage() {
+        if let Some(ModelUsage { requests, input, output, cached }) = self.run_budget.take_usage() {
             self.send_event(RunEvent::Delegated { requests, input, output, cached }).await;
         }
     }
@@ -172,7 +174,8 @@ impl AgentDriver {
                 self.began.insert(id.clone(), Instant::now());
             }
             RunEvent::CallEnded { id, report } => {
-                report.duration = self.began.remove(id).map(|began| began.elapsed()).unwrap_or_default();
+                let elapsed = self.began.remove(id).map(|began| began.elapsed()).unwrap_or_default();
+                report.duration = elapsed.saturating_sub(self.calls.take_person_time(id));
             }
             _ => {}
         }

@@ -3,6 +3,7 @@
 mod cancellation;
 mod completion;
 mod overload;
+mod permission;
 mod sub_agents;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,10 +13,11 @@ use tokio::sync::Semaphore;
 use url::Url;
 use wharf_json::RawJson;
 use wharf_net::{Net, NetOptions};
-use wharf_spec::Secret;
+use wharf_spec::{Fingerprint, Secret};
 use wharf_testkit::modeld::{Answer, Modeld, Say, Script};
 use wharf_tools::{
-    AllowAllGate, BoxFuture, CallProgress, ProgressSink, Tool, ToolDescription, ToolError, ToolInvocation, ToolOutcome,
+    AllowAllGate, BoxFuture, CallProgress, ProgressSink, Tool, ToolDescription, ToolError, ToolInvocation, ToolOrigin,
+    ToolOutcome,
 };
 
 use super::*;
@@ -64,8 +66,22 @@ impl AgentFixture {
     where
         T: Future<Output = ToolCallResult> + Send + 'static,
     {
+        self.tool_of(None, name, act);
+    }
+
+    /// Registers a tool of a provider.
+    fn tool_of<T>(&self, provider: Option<&str>, name: &str, act: impl Fn(ToolInvocation) -> T + Send + Sync + 'static)
+    where
+        T: Future<Output = ToolCallResult> + Send + 'static,
+    {
         let schema = RawJson::new_unchecked(r#"{"type":"object"}"#);
-        let description = Arc::new(ToolDescription::new(name, "A tool.", schema));
+        let mut description = ToolDescription::new(name, "A tool.", schema);
+        description.origin = provider.map(|provider| ToolOrigin {
+            provider: provider.into(),
+            name: name.into(),
+            fingerprint: Fingerprint([0; 32]),
+        });
+        let description = Arc::new(description);
         let act = move |call| -> BoxFuture<'static, ToolCallResult> { Box::pin(act(call)) };
         self.registry.register(Arc::new(ClosureTool { description, act }));
     }

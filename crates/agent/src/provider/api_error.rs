@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_of_an_error_is_read() {
+    fn all_error_formats_are_parsed() {
         for (body, expected) in [
             (
                 r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_never_repeated_not_even_by_half() {
+    fn secrets_are_redacted_before_truncation() {
         let mut redactor = Redactor::default();
         redactor.add("sk-1234567890");
         let padding = "x".repeat(MAX_MESSAGE_CHARS - 5);

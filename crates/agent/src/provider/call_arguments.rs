@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_object_is_kept_aside() {
+    fn malformed_arguments_are_stored_separately() {
         let deep = format!("{}{}", r#"{"a":"#.repeat(100), "1");
         for (text, expected, is_malformed) in [
             ("", "{}", false),

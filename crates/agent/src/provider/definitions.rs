@@ -15,7 +15,7 @@ use wharf_json::RawJson;
 use super::ApiFormat;
 
 /// Maximum characters of a tool name accepted by all providers.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_BYTES: usize = 64;
 /// Hexadecimal digits of the hash in an alias.
 const HASH_DIGITS: usize = 8;
 
@@ -154,10 +154,10 @@ impl EncodedTools {
 /// Depends only on the name, so that earlier calls keep their alias when the set of tools changes.
 pub(super) fn tool_alias(name: &str) -> Cow<'_, str> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    if (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(fits) {
+    if (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(fits) {
         return Cow::Borrowed(name);
     }
-    let kept = name.chars().take(LONGEST_NAME - 1 - HASH_DIGITS);
+    let kept = name.chars().take(MAX_NAME_BYTES - 1 - HASH_DIGITS);
     let mut alias: String =
         kept.map(|letter| if letter.is_ascii() && fits(letter as u8) { letter } else { '_' }).collect();
     alias.push('_');

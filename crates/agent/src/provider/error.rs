@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn outgrown_is_said_in_many_ways() {
+    fn context_overflow_errors_are_recognised() {
         let nameless = |text: &str| format!(r#"{{"error":{{"code":400,"message":"{text}"}}}}"#);
         for (status, body, expected) in [
             (413, "<h1>Payload Too Large</h1>".to_owned(), true),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_may_be_what_is_minded() {
+    fn possible_image_rejections_are_recognised() {
         let unseen = r#"{"error":{"code":404,"message":"No endpoints found that support image input"}}"#;
         for (status, body, expected) in [
             (400, "", true),

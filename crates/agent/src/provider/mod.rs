@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_base_url_is_taken_as_people_write_it() {
+    fn request_url_is_derived_from_base_url_variants() {
         use ApiFormat::{Anthropic, ChatCompletions, Responses};
         for (format, base, expected) in [
             (Anthropic, "https://api.anthropic.com", "https://api.anthropic.com/v1/messages"),
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_of_its_model_as_much_as_of_its_host() {
+    fn source_id_contains_host_and_model() {
         let source = |base: &str, model: &str| {
             ModelProvider { model: model.into(), ..provider(ApiFormat::Responses, base) }.source_id()
         };
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_opens_an_api_is_hidden_wherever_it_stands() {
+    fn credentials_are_redacted_in_keys_headers_and_urls() {
         let mut provider = provider(ApiFormat::ChatCompletions, "https://me:passed-by@h.example/v1?key=in-the-query");
         provider.key = Some(Secret::new("key-0001"));
         provider.headers = [("api-key", "header-2"), ("Authorization", "Bearer token-3")]
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_goes_where_the_format_wants_it_and_is_never_shown() {
+    fn api_key_header_depends_on_format_and_is_redacted() {
         for (format, name, value) in [
             (ApiFormat::Anthropic, "x-api-key", "k-1"),
             (ApiFormat::ChatCompletions, "authorization", "Bearer k-1"),

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_double_are_spread_and_end() {
+    fn retry_delays_double_with_jitter_and_end() {
         for seed in 1..500u64 {
             let mut retries = RetryPolicy::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
             let error = rejection(529, "", None);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_passes_by_itself_is_waited_for() {
+    fn only_transient_errors_are_retried() {
         let seconds = |seconds| Some(Some(Duration::from_secs(seconds)));
         let overloaded = r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#;
         for (error, expected) in [
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_told_in_seconds_or_as_a_date() {
+    fn retry_after_is_parsed_as_seconds_or_date() {
         let now = httpdate::parse_http_date("Sun, 15 Nov 2026 12:00:00 GMT").unwrap();
         for (text, expected) in [
             ("0", Some(0)),

@@ -163,7 +163,7 @@ mod tests {
     const START: &str = r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
 
     #[test]
-    fn however_it_is_cut_an_answer_reads_the_same() {
+    fn chunk_boundaries_do_not_affect_decoding() {
         let delta = r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hü"}}"#;
         let stop = r#"{"type":"message_stop"}"#;
         let text = format!(": hello\n\nevent: x\ndata: {START}\n\ndata: {delta}\r\n\r\ndata: {stop}\n\nid: 7\n\n");
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_is_called_by_its_own_name() {
+    fn tool_alias_is_resolved_to_its_name() {
         let schema = RawJson::new_unchecked(r#"{"type":"object"}"#);
         let tool = ModelToolDefinition { name: "größe".into(), description: String::new(), schema };
         let mut reading = new_decoder(&[tool]);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_an_event_nor_an_answer_is_endless() {
+    fn oversized_events_and_responses_are_errors() {
         let mut one = new_decoder(&[]);
         (0..5).for_each(|_| one.push(Bytes::from(vec![b'x'; 1 << 20])));
         let error = ModelError::TooLarge { what: "model API event", limit: MAX_EVENT_BYTES };
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn trouble_is_told_without_secrets_and_in_few_words() {
+    fn stream_errors_are_redacted_and_truncated() {
         let long = "x".repeat(1 << 20);
         for (event, expected) in [
             (r#"{"type":"error","error":"not sk-1234567890"}"#, "model API failed during the response: not ***"),
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn half_an_answer_is_an_error() {
+    fn truncated_response_is_incomplete() {
         let mut reading = new_decoder(&[]);
         reading.push(format!("data: {START}\n\n").into());
         reading.finish();

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_calls_have_one_id() {
+    fn call_ids_are_unique_and_sanitized() {
         let mut ids = CallIds(HashSet::from(["old".to_owned()]));
         let long = "x".repeat(100);
         for (given, expected) in [

@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_gets_text_and_pictures() {
+    fn results_are_text_and_images() {
         check(ToolOutcome::new(Vec::new()), EMPTY_RESULT, &[]);
         check(ToolOutcome::error("no"), "no", &[]);
         check(ToolOutcome::from_text("a").with_data(RawJson::new_unchecked(r#"{"b":1}"#)), "a\n{\"b\":1}", &[]);
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_api_takes_is_a_reference() {
+    fn unsupported_images_are_references() {
         check(ToolOutcome::new(vec![image("aGk=", "image/tiff")]), "[image image/tiff, 2 bytes]", &[]);
         check(ToolOutcome::new(vec![image("a*k=", "image/png")]), "[image image/png, 2 bytes]", &[]);
     }

@@ -13,25 +13,30 @@ pub(super) struct CallRound {
 #[derive(Debug)]
 struct RoundCall {
     id: String,
-    deed: Option<CallSignature>,
+    signature: Option<CallSignature>,
     report: Option<CallReport>,
 }
 
 impl CallRound {
     /// Adds a call that is being executed.
-    pub fn add_pending(&mut self, id: String, deed: CallSignature) {
-        self.calls.push(RoundCall { id, deed: Some(deed), report: None });
+    pub fn add_pending(&mut self, id: String, signature: CallSignature) {
+        self.calls.push(RoundCall { id, signature: Some(signature), report: None });
     }
 
     /// Adds a call with a known result. A call refused as a repetition has no deed.
-    pub fn add_finished(&mut self, id: String, deed: Option<CallSignature>, report: CallReport) {
-        self.calls.push(RoundCall { id, deed, report: Some(report) });
+    pub fn add_finished(&mut self, id: String, signature: Option<CallSignature>, report: CallReport) {
+        self.calls.push(RoundCall { id, signature, report: Some(report) });
     }
 
     /// Stores the result of a call. Reports whether the call was pending.
     pub fn finish_call(&mut self, id: &str, report: &CallReport) -> bool {
         let waiting = self.calls.iter_mut().find(|made| made.id == id && made.report.is_none());
         waiting.map(|made| made.report = Some(report.clone())).is_some()
+    }
+
+    /// Returns the signature of a call.
+    pub fn signature(&self, id: &str) -> Option<CallSignature> {
+        self.calls.iter().find(|made| made.id == id)?.signature
     }
 
     /// Returns the ids of the pending calls.
@@ -41,7 +46,7 @@ impl CallRound {
 
     /// Reports whether at least one call was not refused as a repetition.
     pub fn has_accepted_calls(&self) -> bool {
-        self.calls.iter().any(|made| made.deed.is_some())
+        self.calls.iter().any(|made| made.signature.is_some())
     }
 
     pub fn is_over(&self) -> bool {
@@ -50,7 +55,7 @@ impl CallRound {
 
     /// Returns the calls that were not refused, with their results, in order.
     pub fn accepted_calls(&self) -> impl Iterator<Item = (CallSignature, &CallReport)> {
-        self.calls.iter().filter_map(|made| Some((made.deed?, made.report.as_ref()?)))
+        self.calls.iter().filter_map(|made| Some((made.signature?, made.report.as_ref()?)))
     }
 
     /// Returns the results in the order of the calls, regardless of the order of completion.

@@ -63,8 +63,8 @@ impl LoopDetector {
 
     /// Returns the number of times a call was made with the same result, if the limit is reached. The call must then
     /// not be executed.
-    pub fn check_call(&mut self, deed: CallSignature) -> Option<u32> {
-        self.calls.check(deed)
+    pub fn check_call(&mut self, signature: CallSignature) -> Option<u32> {
+        self.calls.check(signature)
     }
 
     /// Same as [`LoopDetector::check_call`], for all calls of a response.
@@ -74,7 +74,8 @@ impl LoopDetector {
 
     /// Records the calls of one response with their results, in order.
     pub fn record<'a>(&mut self, round: impl Iterator<Item = (CallSignature, &'a CallReport)>) {
-        let round: Vec<(CallSignature, u64)> = round.map(|(deed, report)| (deed, hash_of_report(report))).collect();
+        let round: Vec<(CallSignature, u64)> =
+            round.map(|(signature, report)| (signature, hash_of_report(report))).collect();
         if round.is_empty() {
             return;
         }
@@ -97,8 +98,8 @@ impl LoopDetector {
 impl CallHistory {
     /// Returns the number of identical results of a call, if the limit is reached. Records the refused call with the
     /// expected result, so that the pattern continues.
-    fn check(&mut self, deed: CallSignature) -> Option<u32> {
-        let period = (1..=self.longest).find(|&period| self.continues_pattern(deed, period))?;
+    fn check(&mut self, signature: CallSignature) -> Option<u32> {
+        let period = (1..=self.longest).find(|&period| self.continues_pattern(signature, period))?;
         let expected = self.done[self.done.len() - period];
         self.done.push(expected);
         let times = self.done.iter().rev().step_by(period).take_while(|done| **done == expected).count() - 1;
@@ -106,12 +107,12 @@ impl CallHistory {
     }
 
     /// Reports whether the call would continue a pattern of this length that has already been repeated `limit` times.
-    fn continues_pattern(&self, deed: CallSignature, period: usize) -> bool {
+    fn continues_pattern(&self, signature: CallSignature, period: usize) -> bool {
         let Some(length) = period.checked_mul(self.limit).filter(|length| *length <= self.done.len()) else {
             return false;
         };
         let last = &self.done[self.done.len() - length..];
-        last.iter().zip(&last[period..]).all(|(one, next)| one == next) && last[length - period].0 == deed
+        last.iter().zip(&last[period..]).all(|(one, next)| one == next) && last[length - period].0 == signature
     }
 }
 
@@ -142,18 +143,18 @@ mod tests {
         let mut repeats = LoopDetector::new(limit);
         let pairs: Vec<char> = done.chars().collect();
         let told = pairs.chunks(2).map(|pair| {
-            let deed = CallSignature::from_call(&pair[0].to_string(), &RawJson::empty_object(), None);
-            if repeats.check_call(deed).is_some() {
+            let signature = CallSignature::from_call(&pair[0].to_string(), &RawJson::empty_object(), None);
+            if repeats.check_call(signature).is_some() {
                 return '!';
             }
-            repeats.record([(deed, &CallReport::error(pair[1]))].into_iter());
+            repeats.record([(signature, &CallReport::error(pair[1]))].into_iter());
             '.'
         });
         assert_eq!(told.collect::<String>(), expected, "{done}");
     }
 
     #[test]
-    fn the_same_with_the_same_result_is_refused() {
+    fn repeated_call_with_same_result_is_refused() {
         check("a1a1a1", 3, "...");
         check("a1a1a1a1a1", 3, "...!!");
         check("a1a1a1b1a1a1a1a1", 3, ".......!");
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gets_on_is_no_repetition() {
+    fn progressing_calls_are_not_repetitions() {
         check("a1a2a3a4a5a6", 3, "......");
         check("a1a1a2a2a3a3", 3, "......");
         check("a1b1a1b2a1b3a1b4", 3, "........");
@@ -178,8 +179,8 @@ mod tests {
         let told = done.iter().map(|word| {
             let pairs: Vec<char> = word.chars().collect();
             let done = pairs.chunks(2).map(|pair| {
-                let deed = CallSignature::from_call(&pair[0].to_string(), &RawJson::empty_object(), None);
-                (deed, CallReport::error(pair[1]))
+                let signature = CallSignature::from_call(&pair[0].to_string(), &RawJson::empty_object(), None);
+                (signature, CallReport::error(pair[1]))
             });
             let (deeds, reports): (Vec<CallSignature>, Vec<CallReport>) = done.unzip();
             if repeats.check_round(&deeds).is_some() {
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn however_many_calls_an_answer_makes_its_repetition_is_noticed() {
+    fn repetition_of_many_parallel_calls_is_detected() {
         let (nine, ten, other) = ("a1b1c1d1e1f1g1h1i1", "a1b1c1d1e1f1g1h1i1j1", "a1b1c1d1e1f1g1h1i2");
         check_rounds(&[nine; 5], "...!!");
         check_rounds(&[nine, ten].repeat(4), "......!!");
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_the_same_however_they_are_spelt() {
+    fn argument_order_and_whitespace_do_not_matter() {
         let of = |text: &str| CallSignature::from_call("t", &RawJson::parse(text.to_owned()).unwrap(), None);
         assert_eq!(of(r#"{"a":1,"b":[2]}"#), of(r#"{ "b": [2], "a": 1 }"#));
         assert_ne!(of(r#"{"a":1}"#), of(r#"{"a":2}"#));
@@ -213,9 +214,10 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_how_often() {
-        let (mut repeats, deed) = (LoopDetector::new(2), CallSignature::from_call("t", &RawJson::empty_object(), None));
-        (0..2).for_each(|_| repeats.record([(deed, &CallReport::error("x"))].into_iter()));
-        assert_eq!((repeats.check_call(deed), repeats.check_call(deed)), (Some(2), Some(3)));
+    fn repetition_count_is_reported() {
+        let (mut repeats, signature) =
+            (LoopDetector::new(2), CallSignature::from_call("t", &RawJson::empty_object(), None));
+        (0..2).for_each(|_| repeats.record([(signature, &CallReport::error("x"))].into_iter()));
+        assert_eq!((repeats.check_call(signature), repeats.check_call(signature)), (Some(2), Some(3)));
     }
 }

@@ -1,5 +1,6 @@
 //! The state machine: events in, effects out.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use wharf_json::RawJson;
@@ -17,20 +18,25 @@ use super::requested_call::RequestedCall;
 use super::{CallReport, RunEnding, RunEvent};
 use crate::agent::AgentLimits;
 use crate::conversation::{Conversation, ConversationTurn, TurnBlock, TurnRole};
-use crate::provider::{ModelError, ModelEvent, StopReason};
+use crate::provider::{ModelError, ModelEvent, StopReason, ToolChoice};
 use crate::repair;
 use crate::tool_offer::ToolOffer;
 
 const CANCELLED_RESULT: &str = "cancelled by the user";
 const INTERRUPTED_RESULT: &str = "not executed: the response was interrupted";
+const DENIED_RESULT: &str = "not executed, and the user was not asked again: the user denied this exact call earlier in \
+                             this turn. Do not repeat it. Try another way, or tell the user what you need.";
 const REFUSED_RESULT: &str = "not executed: the response was refused";
 const UNKNOWN_RESULT: &str = "no result was recorded; the call may or may not have executed";
+/// Message with the last request of a run that repeated its calls.
+const FINAL_ANSWER_MESSAGE: &str = "You repeated the same call. Tools are no longer available. Answer now with what you have, and say what is missing.";
+const NO_TOOLS_RESULT: &str = "not executed: tools are no longer available";
 /// Message sent to the model to continue when the person's message is empty.
 const CONTINUE_MESSAGE: &str = "Continue.";
 
 /// An input of the machine.
 pub(crate) enum RunInput {
-    /// Completion of [`Effect::Gather`].
+    /// Completion of [`RunEffect::Gather`].
     Gathered(RequestInputs),
     /// The request budget is exhausted, because sub-agents or the parent run used it.
     OutOfRequests,
@@ -55,9 +61,9 @@ pub(crate) struct RequestInputs {
 /// An action for the driver.
 #[derive(Debug)]
 pub(crate) enum RunEffect {
-    /// Collect the tools to offer, and the notes if the machine [accepts them](Machine::takes_notes).
+    /// Collect the tools to offer, and the notes if the machine [accepts them](RunMachine::takes_notes).
     Gather,
-    /// Send the [conversation](Machine::conversation) to the model.
+    /// Send the [conversation](RunMachine::conversation) to the model.
     Ask,
     /// Close the response stream.
     HangUp,
@@ -89,6 +95,10 @@ pub(crate) struct RunMachine {
     gauge: TokenEstimator,
     ids: CallIds,
     repeats: LoopDetector,
+    /// The model repeated its calls: one more request follows, without tools.
+    is_final: bool,
+    /// Calls that the person refused in this run. Bounded by the calls of a run.
+    denied: HashSet<CallSignature>,
     effects: Vec<RunEffect>,
 }
 
@@ -121,6 +131,8 @@ impl RunMachine {
             gauge: TokenEstimator::default(),
             ids: CallIds::from_conversation(&conversation),
             repeats: LoopDetector::new(limits.repeats),
+            is_final: false,
+            denied: HashSet::new(),
             effects: Vec::new(),
             conversation: Arc::new(conversation),
             with_pictures: None,
@@ -156,6 +168,11 @@ impl RunMachine {
         matches!(self.phase, RunPhase::Over)
     }
 
+    /// Returns whether the model may call tools in the current request.
+    pub fn tool_choice(&self) -> ToolChoice<'static> {
+        if self.is_final { ToolChoice::Never } else { ToolChoice::Auto }
+    }
+
     /// Reports whether the next turn is the user's, which can carry notes.
     pub fn takes_notes(&self) -> bool {
         let is_asking = self.conversation.turns.last().is_some_and(|last| last.role == TurnRole::User);
@@ -164,7 +181,7 @@ impl RunMachine {
 
     fn request_inputs(&mut self) {
         if self.requests >= self.limits.requests {
-            return self.end(RunEnding::OutOfRequests);
+            return self.end(self.out_of_requests_ending());
         }
         self.phase = RunPhase::Gathering;
         self.effects.push(RunEffect::Gather);
@@ -172,8 +189,12 @@ impl RunMachine {
 
     fn on_out_of_requests(&mut self) {
         if matches!(self.phase, RunPhase::Gathering) {
-            self.end(RunEnding::OutOfRequests);
+            self.end(self.out_of_requests_ending());
         }
+    }
+
+    fn out_of_requests_ending(&self) -> RunEnding {
+        if self.is_final { RunEnding::Looping } else { RunEnding::OutOfRequests }
     }
 
     fn on_gathered(&mut self, RequestInputs { notes, offering }: RequestInputs) {
@@ -235,6 +256,7 @@ impl RunMachine {
 
     fn on_response_done(&mut self, answer: PartialResponse, stop: &StopReason) {
         match stop {
+            _ if self.is_final => self.end_without_calls(answer.into_complete(), NO_TOOLS_RESULT, RunEnding::Looping),
             StopReason::MaxTokens => self.on_truncated(answer),
             StopReason::Refused => self.end_without_calls(answer.into_complete(), REFUSED_RESULT, RunEnding::Refused),
             StopReason::Paused => {
@@ -267,13 +289,13 @@ impl RunMachine {
         if wanted.is_empty() {
             return otherwise(self);
         }
-        let deeds: Vec<CallSignature> = wanted.iter().map(|wanted| wanted.deed).collect();
+        let deeds: Vec<CallSignature> = wanted.iter().map(|wanted| wanted.signature).collect();
         let repeated = self.repeats.check_round(&deeds);
         let mut round = CallRound::default();
         for wanted in wanted {
             // The results of earlier calls in the same response are not known yet, unless those calls were refused.
             let repeated = repeated
-                .or_else(|| if round.has_accepted_calls() { None } else { self.repeats.check_call(wanted.deed) });
+                .or_else(|| if round.has_accepted_calls() { None } else { self.repeats.check_call(wanted.signature) });
             match repeated {
                 Some(times) => self.refuse_repetition(wanted, times, &mut round),
                 None => self.execute_call(wanted, &mut round),
@@ -290,20 +312,21 @@ impl RunMachine {
         self.emit(RunEvent::Repeated { tool, times });
     }
 
-    /// Executes one call, unless its result is already known.
+    /// Executes one call, unless its result is already known or the person has refused the same call in this run.
     fn execute_call(
         &mut self,
-        RequestedCall { id, tool, arguments, deed, answer }: RequestedCall,
+        RequestedCall { id, tool, arguments, signature, answer }: RequestedCall,
         round: &mut CallRound,
     ) {
         self.emit(RunEvent::CallBegun { id: id.clone(), tool: tool.clone(), arguments: arguments.clone() });
-        match answer {
+        let denied = || self.denied.contains(&signature).then(|| CallReport::error(DENIED_RESULT));
+        match answer.or_else(denied) {
             Some(report) => {
-                round.add_finished(id.clone(), Some(deed), report.clone());
+                round.add_finished(id.clone(), Some(signature), report.clone());
                 self.emit(RunEvent::CallEnded { id, report });
             }
             None => {
-                round.add_pending(id.clone(), deed);
+                round.add_pending(id.clone(), signature);
                 self.effects.push(RunEffect::Call { id, tool, arguments });
             }
         }
@@ -312,6 +335,7 @@ impl RunMachine {
     fn on_call_ended(&mut self, id: String, report: CallReport) {
         let RunPhase::Calling(round) = &mut self.phase else { return };
         if round.finish_call(&id, &report) {
+            self.denied.extend(round.signature(&id).filter(|_| report.is_refused));
             self.emit(RunEvent::CallEnded { id, report });
             self.finish_round_if_done();
         }
@@ -326,10 +350,11 @@ impl RunMachine {
         let round = std::mem::take(round);
         self.repeats.record(round.accepted_calls());
         self.unsaid = round.into_results();
-        match self.repeats.gave_up() {
-            true => self.end(RunEnding::Looping),
-            false => self.request_inputs(),
+        if self.repeats.gave_up() {
+            self.is_final = true;
+            self.unsaid.push(TurnBlock::Text(FINAL_ANSWER_MESSAGE.to_owned()));
         }
+        self.request_inputs();
     }
 
     fn on_failure(&mut self, error: ModelError) {

@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_say_whom_they_are_from() {
+    fn notes_are_attributed_to_their_source() {
         let limits = NoteLimits { notes: 2, characters: 50 };
         check(limits, &[], &[]);
         check(limits, &[("a", "new")], &["Note from `a` (not from the user):\n> new"]);
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_are_bounded() {
+    fn excess_notes_are_omitted() {
         let notes = NoteQueue::new(NoteLimits { notes: 100, characters: 4000 });
         (0..20).for_each(|_| notes.push("a", &"x".repeat(4000)));
         let told = note_blocks(notes.take_all());

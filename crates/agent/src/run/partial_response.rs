@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_can_be_sent_back() {
+    fn interrupted_response_retains_only_sendable_blocks() {
         let nothing: &[TurnBlock] = &[];
         for (blocks, half, whole, cut) in [
             (vec![], "", vec![], vec![]),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_kept_once() {
+    fn received_text_is_stored_once() {
         let mut answer = PartialResponse::default();
         answer.add_text("one, two");
         answer.add(text("one"));

@@ -16,7 +16,7 @@ pub(super) struct RequestedCall {
     pub id: String,
     pub tool: String,
     pub arguments: RawJson,
-    pub deed: CallSignature,
+    pub signature: CallSignature,
     /// The result, if it is known without executing the call.
     pub answer: Option<CallReport>,
 }
@@ -34,8 +34,8 @@ impl RequestedCall {
             ResolvedCall::Call { tool, arguments } => (tool, arguments, None),
             ResolvedCall::Answer(outcome) => (name.clone(), arguments.clone(), Some(report_from_outcome(&outcome))),
         };
-        let deed = CallSignature::from_call(&tool, &arguments, malformed.as_deref());
-        Some(Self { id: id.clone(), tool, arguments, deed, answer })
+        let signature = CallSignature::from_call(&tool, &arguments, malformed.as_deref());
+        Some(Self { id: id.clone(), tool, arguments, signature, answer })
     }
 
     /// Sets an error result if the call is among those that must not be executed.

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
 
 use super::ConversationSummary;
 use crate::conversation::{Conversation, ConversationTurn, SavedLineError, TurnBlock, TurnRole};
@@ -32,11 +33,14 @@ pub(super) struct FileContents {
 /// A line other than a turn.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-struct OtherLine {
+struct OtherLine<'a> {
     #[serde(default)]
     conversation: Option<IgnoredAny>,
     #[serde(default)]
     servers: Option<Vec<String>>,
+    /// The line of a turn with the result of one call.
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
 }
 
 /// Reads a conversation. Returns the schema version as an error if it is newer than the supported one.
@@ -67,7 +71,14 @@ impl FileContents {
             Err(SavedLineError::Newer(schema)) => return Err(schema),
             Err(error) => error,
         };
-        match decode_other_line(&error, line) {
+        let other = decode_other_line(&error, line);
+        let result = other.as_ref().and_then(|other| other.result);
+        if let Some(Ok(turn)) = result.map(|turn| ConversationTurn::from_line(turn.get().as_bytes())) {
+            // The complete turn may follow. Of two results of a call the first one counts.
+            self.conversation.turns.push(turn);
+            return Ok(());
+        }
+        match other {
             Some(OtherLine { servers: Some(servers), .. }) => self.servers = servers,
             Some(OtherLine { conversation: Some(_), .. }) => {}
             _ => self.problems.push(format!("line {number}: {error}")),
@@ -77,7 +88,7 @@ impl FileContents {
 }
 
 /// Decodes a line other than a turn. A line that exceeds the structural limits is not decoded.
-fn decode_other_line(error: &SavedLineError, line: &[u8]) -> Option<OtherLine> {
+fn decode_other_line<'a>(error: &SavedLineError, line: &'a [u8]) -> Option<OtherLine<'a>> {
     matches!(error, SavedLineError::Shape(_)).then(|| serde_json::from_slice(line).ok())?
 }
 

@@ -37,7 +37,7 @@ fn write(directory: &TempDir, id: &str, change: impl FnOnce(String) -> String) {
 }
 
 #[test]
-fn what_was_said_is_there_again() {
+fn appended_turns_are_restored() {
     let directory = TempDir::new().unwrap();
     let mut saved = SavedConversation::create(&directory.path().join("a/b")).unwrap();
     let directory = directory.path().join("a/b");
@@ -63,7 +63,7 @@ fn what_was_said_is_there_again() {
 }
 
 #[test]
-fn nobody_else_reads_it() {
+fn files_are_private_to_the_user() {
     let (directory, id) = save_turns(&[user("hi")]);
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(directory.path()), mode(&directory::conversation_path(directory.path(), &id))), (0o700, 0o600));
@@ -73,7 +73,7 @@ fn nobody_else_reads_it() {
 }
 
 #[test]
-fn one_program_at_a_time_has_it() {
+fn conversation_is_locked_by_one_process() {
     let directory = TempDir::new().unwrap();
     let mut saved = SavedConversation::create(directory.path()).unwrap();
     saved.append(&user("hi")).unwrap();
@@ -87,7 +87,7 @@ fn one_program_at_a_time_has_it() {
 }
 
 #[test]
-fn a_torn_line_is_left_out_and_written_over() {
+fn torn_line_is_skipped_and_overwritten() {
     let (directory, id) = save_turns(&[user("hi"), assistant("hello")]);
     write(&directory, &id, |text| text[..text.len() - 10].to_owned());
     let mut resumed = SavedConversation::resume(directory.path(), None).unwrap();
@@ -99,7 +99,7 @@ fn a_torn_line_is_left_out_and_written_over() {
 }
 
 #[test]
-fn a_bad_line_is_told_and_a_later_form_is_an_error() {
+fn malformed_line_is_reported_and_newer_schema_fails() {
     let (directory, id) = save_turns(&[user("hi"), assistant("hello")]);
     write(&directory, &id, |text| text.replacen("\n", "\n{\"schema\":1,\"turn\":7}\nnothing\n", 1));
     let resumed = SavedConversation::resume(directory.path(), None).unwrap();
@@ -113,7 +113,7 @@ fn a_bad_line_is_told_and_a_later_form_is_an_error() {
 }
 
 #[test]
-fn a_conversation_of_the_first_schema_is_listed_and_gone_on_with() {
+fn schema_1_conversation_is_listed_and_resumed() {
     let (directory, id) = save_turns(&[user("hi"), assistant("hello")]);
     write(&directory, &id, |text| text.replace("{\"schema\":2,", "{\"schema\":1,"));
     let listed = SavedConversation::list(directory.path(), 2).unwrap();
@@ -127,8 +127,38 @@ fn a_conversation_of_the_first_schema_is_listed_and_gone_on_with() {
     assert_eq!(SavedConversation::list(directory.path(), 2).unwrap()[0].turns, 3);
 }
 
+fn result(id: &str, text: &str) -> TurnBlock {
+    TurnBlock::ToolResult { id: id.into(), content: vec![ResultBlock::Text(text.into())], is_error: false }
+}
+
+/// L4: the process was killed while the second of two calls was pending.
 #[test]
-fn what_was_not_answered_is_answered_with_that() {
+fn result_of_an_answered_call_survives_a_crash() {
+    let mut calls = call_turn("1");
+    calls.blocks.extend(call_turn("2").blocks);
+    let directory = TempDir::new().unwrap();
+    let mut saved = SavedConversation::create(directory.path()).unwrap();
+    saved.append(&user("hi")).unwrap();
+    saved.append(&calls).unwrap();
+    saved.append_result(result("1", "done")).unwrap();
+    drop(saved);
+    let resumed = SavedConversation::resume(directory.path(), None).unwrap();
+    let results = |turn: &ConversationTurn| format!("{:?}", turn.blocks);
+    assert_eq!((resumed.conversation.turns.len(), resumed.problems), (3, vec![]));
+    assert_eq!(resumed.conversation.turns[2].blocks[0], result("1", "done"));
+    assert!(results(&resumed.conversation.turns[2]).contains("may or may not have executed"));
+    let mut saved = resumed.saved;
+    // Without a crash the complete turn follows, and a listing counts turns only.
+    let all = ConversationTurn { role: TurnRole::User, blocks: vec![result("1", "done"), result("2", "late")] };
+    saved.append(&all).unwrap();
+    drop(saved);
+    let resumed = SavedConversation::resume(directory.path(), None).unwrap();
+    assert_eq!(resumed.conversation.turns[2..], [all]);
+    assert_eq!(SavedConversation::list(directory.path(), 1).unwrap()[0].turns, 3);
+}
+
+#[test]
+fn unanswered_call_gets_an_error_result() {
     let (directory, _) = save_turns(&[user("hi"), call_turn("1")]);
     let turns = SavedConversation::resume(directory.path(), None).unwrap().conversation.turns;
     let content =
@@ -138,7 +168,7 @@ fn what_was_not_answered_is_answered_with_that() {
 }
 
 #[test]
-fn a_name_is_never_a_path() {
+fn ids_with_path_components_or_symlinks_are_unknown() {
     let (directory, id) = save_turns(&[user("hi")]);
     let elsewhere = TempDir::new().unwrap();
     std::fs::copy(directory::conversation_path(directory.path(), &id), elsewhere.path().join("x.jsonl")).unwrap();
@@ -151,7 +181,7 @@ fn a_name_is_never_a_path() {
 }
 
 #[test]
-fn names_may_be_begun() {
+fn unique_id_prefix_is_resolved() {
     let directory = TempDir::new().unwrap();
     let ids = ["20261115-103005-aaaa", "20261115-103006-bbbb", "20261116-000000-cccc"];
     let (_kept, id) = save_turns(&[user("hi")]);
@@ -178,7 +208,7 @@ fn names_may_be_begun() {
 }
 
 #[test]
-fn the_newest_is_listed_first() {
+fn newest_conversation_is_listed_first() {
     let directory = TempDir::new().unwrap();
     for (number, text) in ["one", "two", "three"].into_iter().enumerate() {
         let mut saved = SavedConversation::create(directory.path()).unwrap();
@@ -194,7 +224,7 @@ fn the_newest_is_listed_first() {
 }
 
 #[test]
-fn a_conversation_is_listed_under_what_its_user_said() {
+fn summary_is_the_first_user_text() {
     let picture = TurnBlock::Image { media_type: "image/png".into(), data: "aGk=".into() };
     let began = |block: TurnBlock| ConversationTurn { role: TurnRole::User, blocks: vec![block] };
     for (first, expected) in [
@@ -208,7 +238,7 @@ fn a_conversation_is_listed_under_what_its_user_said() {
 }
 
 #[test]
-fn names_sort_by_time() {
+fn ids_sort_by_time() {
     let at = |seconds| directory::new_id(UNIX_EPOCH + Duration::from_secs(seconds));
     assert!(at(1_794_738_605).starts_with("20261115-103005-"), "{}", at(1_794_738_605));
     assert_eq!(at(0).len(), "20261115-103005-x7k2".len());

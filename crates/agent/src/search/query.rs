@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_looks_like_something_is_asked_for() {
+    fn files_times_commits_numbers_and_urls_are_recognised() {
         for (query, expected) in [
             ("what is in notes.txt?", &["file"][..]),
             ("from 3pm to 18:00", &["time"]),

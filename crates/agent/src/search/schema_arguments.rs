@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_are_read_from_whatever_can_be() {
+    fn arguments_are_extracted_and_malformed_parts_skipped() {
         for (schema, expected) in [
             (
                 r#"{"properties":{"path":{"title":"Path","description":"Where \"it\" is."},"deep":true,"n":{"type":"number"}}}"#,

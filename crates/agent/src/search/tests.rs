@@ -21,7 +21,7 @@ fn hit_names<'a>(tools: &[SearchableTool<'a>], query: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn the_best_comes_first_and_the_rest_stays_away() {
+fn best_match_is_first_and_unrelated_tools_are_omitted() {
     let tools = TOOLS.map(|(name, text)| tool(name, text));
     for (query, expected) in [
         ("search", &["search", "search_code"][..]),
@@ -41,7 +41,7 @@ fn the_best_comes_first_and_the_rest_stays_away() {
 }
 
 #[test]
-fn a_name_is_found_however_it_is_spelt() {
+fn name_is_matched_in_every_spelling() {
     let mut tools = TOOLS.map(|(name, text)| tool(name, text));
     tools[3].aliases = &["mcp__hub__create_issue", "make_ticket_9f3c"];
     for (query, expected) in [
@@ -64,7 +64,7 @@ fn a_name_is_found_however_it_is_spelt() {
 }
 
 #[test]
-fn of_names_that_are_alike_the_one_that_was_said_is_first() {
+fn exact_spelling_ranks_first_among_similar_names() {
     let names = ["readfile", "read_file", "readFile", "READ_FILE"];
     let tools = names.map(|name| tool(name, "Reads."));
     for name in names {
@@ -78,7 +78,7 @@ fn of_names_that_are_alike_the_one_that_was_said_is_first() {
 }
 
 #[test]
-fn names_count_for_more_than_titles_and_those_for_more_than_descriptions_and_arguments() {
+fn ranking_weighs_name_title_description_arguments() {
     let blank = SearchableTool { arguments: &[], ..tool("x", "") };
     let tools = [
         SearchableTool { name: "argument", arguments: &[("tide", "")], ..blank },
@@ -91,7 +91,7 @@ fn names_count_for_more_than_titles_and_those_for_more_than_descriptions_and_arg
 }
 
 #[test]
-fn whoever_repeats_words_gains_nothing() {
+fn keyword_stuffing_does_not_improve_rank() {
     let stuffed = "search issue list create merge code pull request file text ".repeat(1000);
     let named = "search_list_create_merge_code_pull_request_file_text_issue_".repeat(4);
     let mut tools: Vec<SearchableTool<'_>> = TOOLS.iter().map(|(name, text)| tool(name, text)).collect();
@@ -109,7 +109,7 @@ fn whoever_repeats_words_gains_nothing() {
 }
 
 #[test]
-fn queries_are_bounded() {
+fn long_queries_are_truncated() {
     let tools = TOOLS.map(|(name, text)| tool(name, text));
     let long = "zebra ".repeat(100_000) + "merge";
     assert_eq!(hit_names(&tools, &long), [""; 0]);

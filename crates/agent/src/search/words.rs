@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_cut_at_humps_signs_and_digits() {
+    fn words_are_split_at_case_punctuation_and_digits() {
         for (text, expected) in [
             ("readFile_v2 - HTTPServer.now!", &["read", "file", "v", "2", "http", "server", "now"][..]),
             ("git_create-branch", &["git", "create", "branch"]),
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_of_a_word_are_one() {
+    fn inflected_forms_have_one_stem() {
         for forms in [
             &["file", "files", "filing"][..],
             &["query", "queries", "queried", "querying"],
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn different_words_stay_different() {
+    fn different_words_have_different_stems() {
         for (one, other) in
             [("string", "str"), ("status", "state"), ("this", "thing"), ("feed", "fee"), ("zip", "zips2")]
         {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_read_as_far_as_it_may_be() {
+    fn text_is_read_up_to_the_limit() {
         assert_eq!(stemmed_words("the tides of the höhe", 19), ["tid", "h"]);
     }
 }

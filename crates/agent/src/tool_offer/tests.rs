@@ -115,7 +115,7 @@ fn many_tools() -> Vec<Arc<dyn Tool>> {
 }
 
 #[test]
-fn five_hundred_tools_take_a_twentieth_of_the_context_and_each_can_be_found_and_called() {
+fn deferred_tools_fit_the_budget_and_are_callable() {
     let own = ["Agent", "ListMcpResources"].map(|name| tool("", name, "Does it.", &json!({ "type": "object" })));
     let snapshot = snapshot(many_tools().into_iter().chain(own));
     let of = |format, most_tokens| ToolOffer::from_snapshot(&snapshot, format, most_tokens, |_| true);
@@ -136,7 +136,7 @@ fn five_hundred_tools_take_a_twentieth_of_the_context_and_each_can_be_found_and_
 }
 
 #[test]
-fn few_tools_are_all_offered() {
+fn tools_within_the_budget_are_all_offered() {
     let tools = ["b", "a", "SearchTools"].map(|name| tool("", name, "Does it.", &json!({ "type": "object" })));
     let offering = ToolOffer::from_snapshot(&snapshot(tools), ApiFormat::Anthropic, 100, |name| name != "b");
     assert_eq!(names(&offering), ["SearchTools", "a"]);
@@ -146,7 +146,7 @@ fn few_tools_are_all_offered() {
 }
 
 #[test]
-fn what_is_offered_is_no_more_than_fits() {
+fn offered_tools_fit_the_token_limit() {
     let of = |bytes: usize| {
         let own = tool("", "Own", &"x".repeat(bytes), &json!({ "type": "object" }));
         names(&offer_with_limit(many_tools().into_iter().chain([own]), 10_000)).len()
@@ -155,7 +155,7 @@ fn what_is_offered_is_no_more_than_fits() {
 }
 
 #[test]
-fn a_name_that_is_taken_is_left_to_whoever_has_it() {
+fn search_tool_avoids_existing_tool_names() {
     let takers = ["SearchTools", "CallTool", "CallTool2"].map(|name| tool("", name, &"x".repeat(60_000), &json!({})));
     let offering = offer_with_limit(many_tools().into_iter().chain(takers), 10_000);
     assert_eq!(names(&offering), ["SearchTools2", "CallTool3"]);
@@ -165,7 +165,7 @@ fn a_name_that_is_taken_is_left_to_whoever_has_it() {
 }
 
 #[test]
-fn a_call_says_its_tool_and_passes_its_arguments_as_they_are() {
+fn call_tool_passes_arguments_verbatim() {
     let offering = ToolOffer::from_snapshot(&snapshot(many_tools()), ApiFormat::Anthropic, 10_000, |name| {
         !name.ends_with("delete_invoice")
     });
@@ -202,7 +202,7 @@ fn a_call_says_its_tool_and_passes_its_arguments_as_they_are() {
 }
 
 #[test]
-fn a_search_tells_what_there_is_and_finds_the_best() {
+fn search_describes_deferred_tools_and_ranks_matches() {
     let offering = offer_with_limit(many_tools(), 10_000);
     let about = &offering.definitions.offered[0].description;
     assert!(about.contains("500 further tools are available") && about.contains("service19 (25)"), "{about}");
@@ -219,7 +219,7 @@ fn a_search_tells_what_there_is_and_finds_the_best() {
 }
 
 #[test]
-fn what_servers_say_is_bounded() {
+fn server_text_in_definitions_and_results_is_truncated() {
     let large = |at: usize| {
         let properties: serde_json::Map<String, Value> =
             (0..200).map(|n| (format!("field_{n}"), json!({ "description": "x".repeat(100) }))).collect();
@@ -238,7 +238,7 @@ fn what_servers_say_is_bounded() {
 }
 
 #[test]
-fn definitions_are_measured_as_they_are_sent() {
+fn definition_size_includes_expanded_references() {
     let part = json!({ "type": "object", "description": "x".repeat(9_000) });
     let properties = |count: usize| -> serde_json::Map<String, Value> {
         (0..count).map(|n| (format!("field_{n}"), json!({ "$ref": "#/$defs/part" }))).collect()
@@ -253,7 +253,7 @@ fn definitions_are_measured_as_they_are_sent() {
 }
 
 #[test]
-fn what_cannot_be_defined_is_withheld_unless_it_can_be_found() {
+fn unencodable_tool_is_withheld_unless_deferred() {
     let tools = || {
         ["good", "bad"].map(|name| {
             let schema = if name == "bad" { json!({ "type": "string" }) } else { json!({ "type": "object" }) };
@@ -273,7 +273,7 @@ fn what_cannot_be_defined_is_withheld_unless_it_can_be_found() {
 }
 
 #[test]
-fn a_schema_that_fits_nowhere_is_shown_as_far_as_it_goes() {
+fn oversized_schema_is_truncated_in_search_results() {
     let large = json!({ "type": "object", "properties": { "tide": { "description": "x".repeat(100_000) } } });
     let tools = [tool("sea", "tide", "The tide.", &large), tool("sea", "tides", "The tides.", &large)];
     let offering = offer_with_limit(tools, 0);
@@ -286,7 +286,7 @@ fn a_schema_that_fits_nowhere_is_shown_as_far_as_it_goes() {
 }
 
 #[test]
-fn schemas_lose_their_white_space_and_nothing_else() {
+fn schema_whitespace_is_removed_outside_strings() {
     assert_eq!(
         search_tool::compact_json("{ \"a b\" :\t\"c \\\" d\\\\\" , \"e\": [ 1 ] }"),
         r#"{"a b":"c \" d\\","e":[1]}"#

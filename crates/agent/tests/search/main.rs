@@ -55,17 +55,17 @@ fn is_found(task: &Task, catalog: &Catalog, index: &ToolIndex) -> bool {
 }
 
 #[test]
-fn tasks_find_their_tools() {
+fn known_tasks_find_their_tools() {
     SEEN.iter().for_each(|text| check(&tasks(text)));
 }
 
 #[test]
-fn tasks_that_were_held_out_find_their_tools() {
+fn held_out_tasks_find_their_tools() {
     check(&tasks(HELD_OUT));
 }
 
 #[test]
-fn there_are_enough_tasks_and_their_tools_exist() {
+fn tasks_cover_every_tool_and_name_existing_ones() {
     let catalog = Catalog::real();
     let all: Vec<Task> = SEEN.into_iter().chain([HELD_OUT]).flat_map(tasks).collect();
     assert!(all.len() >= 250 && tasks(HELD_OUT).len() >= 75, "{}", all.len());
@@ -78,7 +78,7 @@ fn there_are_enough_tasks_and_their_tools_exist() {
 }
 
 #[test]
-fn every_tool_is_first_by_every_spelling_of_its_name() {
+fn every_tool_ranks_first_for_every_name_spelling() {
     let catalog = Catalog::real();
     let index = catalog.index();
     for (at, Tool { server, name, .. }) in catalog.tools.iter().enumerate() {
@@ -106,7 +106,7 @@ fn every_tool_is_first_by_every_spelling_of_its_name() {
 }
 
 #[test]
-fn what_no_tool_does_finds_none() {
+fn unrelated_queries_find_nothing() {
     let index = Catalog::real().index();
     for words in ["zebra crossing", "quantum chromodynamics", "", "the of and", "🦀", "\u{1b}[31m"] {
         assert_eq!(index.search(words, FIRST), [], "{words}");
@@ -115,7 +115,7 @@ fn what_no_tool_does_finds_none() {
 
 /// A server that puts every word there is into everything it says, several times over, in as many tools as count.
 #[test]
-fn a_server_that_stuffs_its_tools_with_words_takes_nothing_over() {
+fn keyword_stuffing_server_does_not_displace_other_tools() {
     let mut catalog = Catalog::real();
     let (real, words) = (catalog.tools.len(), catalog.words());
     catalog.tools.extend((0..FIRST).map(|at| stuffed(at, &words)));

@@ -97,8 +97,8 @@ impl AccountInner {
         self.lock_within(VAULT_LOCK_TIMEOUT).await
     }
 
-    pub(super) async fn lock_within(&self, patience: Duration) -> Result<Box<dyn Send>, LoginError> {
-        let deadline = Instant::now() + patience;
+    pub(super) async fn lock_within(&self, max_wait: Duration) -> Result<Box<dyn Send>, LoginError> {
+        let deadline = Instant::now() + max_wait;
         loop {
             match self.with_vault(|vault, key| vault.lock(key, LOCK_ATTEMPT_TIMEOUT)).await {
                 Err(LoginError::Vault(VaultError::Locked(_))) if Instant::now() < deadline => {}
@@ -113,9 +113,9 @@ impl AccountInner {
         work: impl FnOnce(&dyn Vault, &AccountKey) -> Result<T, VaultError> + Send + 'static,
     ) -> Result<T, LoginError> {
         let (vault, key) = (self.vault.clone(), self.key.clone());
-        match tokio::task::spawn_blocking(move || work(&*vault, &key)).await {
+        match wharf_threads::run_blocking(move || work(&*vault, &key)).await {
             Ok(done) => Ok(done?),
-            Err(_) => Err(VaultError::Unusable { what: "the program is shutting down".to_owned(), fix: None }.into()),
+            Err(error) => Err(VaultError::Unusable { what: error.to_string(), fix: None }.into()),
         }
     }
 }

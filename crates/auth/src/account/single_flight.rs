@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_but_the_first_wait_for_the_first() {
+    async fn concurrent_callers_share_the_first_task() {
         let bench = FlightBench::new();
         let waiting: Vec<_> = (0..100).map(|_| bench.join(AbandonPolicy::Detached)).collect();
         bench.gate.add_permits(1);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_goes_on_or_is_given_up_when_nobody_waits() {
+    async fn abandoned_task_continues_or_stops_by_policy() {
         for (kind, expected) in [(AbandonPolicy::Detached, (1, 1)), (AbandonPolicy::Attended, (2, 1))] {
             let bench = FlightBench::new();
             let (one, other) = (bench.join(kind), bench.join(kind));
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_is_settled_when_nothing_is_under_way_that_nobody_joins_any_more() {
+    async fn idle_wait_includes_detached_tasks() {
         let bench = FlightBench::new();
         bench.flights.wait_until_idle().await;
         let doomed = bench.join(AbandonPolicy::Detached);

@@ -1,54 +1,35 @@
-//! A test HTTP server on loopback with fixed responses by path and a log of requests.
+//! A test HTTP server on loopback with queues of responses by path and a log of requests.
 
-use std::collections::HashMap;
-use std::io::{self, Read, Write};
+use std::collections::{HashMap, VecDeque};
+use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
-use wharf_testkit::transport_faults::{AcceptedConnection, Endpoint};
+use wharf_testkit::transport_faults::{Endpoint, Http1Request, read_request};
 
-/// A test HTTP server. Unknown paths return 404.
+type ResponseQueues = HashMap<String, VecDeque<Vec<u8>>>;
+
+/// A test HTTP server. The last response of a queue is repeated. Unknown paths return 404.
 pub(crate) struct StaticSite {
     endpoint: Endpoint,
-    pages: Arc<Mutex<HashMap<String, Vec<u8>>>>,
-    asked: Arc<Mutex<Vec<SiteRequest>>>,
-}
-
-/// A received request.
-#[derive(Clone)]
-pub(crate) struct SiteRequest {
-    pub head: String,
-    pub body: String,
-}
-
-impl SiteRequest {
-    /// Returns method and path.
-    pub fn line(&self) -> String {
-        self.head.split(" HTTP/").next().unwrap_or_default().to_owned()
-    }
-
-    pub fn json(&self) -> Value {
-        serde_json::from_str(&self.body).expect("a JSON body")
-    }
+    answers: Arc<Mutex<ResponseQueues>>,
+    asked: Arc<Mutex<Vec<Http1Request>>>,
 }
 
 impl StaticSite {
     pub fn start() -> Self {
-        let pages = Arc::<Mutex<HashMap<String, Vec<u8>>>>::default();
-        let asked = Arc::<Mutex<Vec<SiteRequest>>>::default();
-        let (shelf, notes) = (Arc::clone(&pages), Arc::clone(&asked));
+        let (answers, asked) = (Arc::<Mutex<ResponseQueues>>::default(), Arc::<Mutex<Vec<_>>>::default());
+        let (queues, notes) = (Arc::clone(&answers), Arc::clone(&asked));
         let endpoint = Endpoint::start(move |mut guest| {
-            while let Ok(Some(request)) = receive(&mut guest) {
-                let path = request.head.split(' ').nth(1).unwrap_or_default().to_owned();
+            while let Ok(Some(request)) = read_request(&mut guest) {
+                let answer = next(&mut queues.lock().unwrap(), request.path());
                 notes.lock().unwrap().push(request);
-                let page = shelf.lock().unwrap().get(&path).cloned();
-                let page = page.unwrap_or_else(|| http_response("404 Not Found", "", "nothing here"));
-                if guest.write_all(&page).is_err() {
+                if guest.write_all(&answer).is_err() {
                     return;
                 }
             }
         });
-        Self { endpoint: endpoint.unwrap(), pages, asked }
+        Self { endpoint: endpoint.unwrap(), answers, asked }
     }
 
     /// Returns its origin, without a trailing slash.
@@ -62,7 +43,7 @@ impl StaticSite {
 
     /// Responds to requests for this path with these bytes.
     pub fn respond_with(&self, path: &str, bytes: Vec<u8>) -> &Self {
-        self.pages.lock().unwrap().insert(path.to_owned(), bytes);
+        self.answers.lock().unwrap().insert(path.to_owned(), [bytes].into());
         self
     }
 
@@ -71,13 +52,30 @@ impl StaticSite {
         self.respond_with(path, http_response("200 OK", "", &document.to_string()))
     }
 
-    /// Returns method and path of all requests, in order.
-    pub fn request_lines(&self) -> Vec<String> {
-        self.requests().iter().map(SiteRequest::line).collect()
+    /// Adds a response to the queue of a path. Each header line must end with CRLF.
+    pub fn queue_response(&self, path: &str, status: &str, headers: &str, body: &str) -> &Self {
+        let answer = http_response(status, headers, body);
+        self.answers.lock().unwrap().entry(path.to_owned()).or_default().push_back(answer);
+        self
     }
 
-    pub fn requests(&self) -> Vec<SiteRequest> {
+    /// Adds a document to the queue of a path.
+    pub fn queue_document(&self, path: &str, document: &Value) -> &Self {
+        self.queue_response(path, "200 OK", "", &document.to_string())
+    }
+
+    /// Returns method and path of all requests, in order.
+    pub fn request_lines(&self) -> Vec<String> {
+        self.requests().iter().map(|asked| format!("{} {}", asked.method(), asked.path())).collect()
+    }
+
+    pub fn requests(&self) -> Vec<Http1Request> {
         self.asked.lock().unwrap().clone()
+    }
+
+    /// Returns the requests for this path, in order.
+    pub fn requests_for(&self, path: &str) -> Vec<Http1Request> {
+        self.asked.lock().unwrap().iter().filter(|asked| asked.path() == path).cloned().collect()
     }
 
     pub fn connections(&self) -> u64 {
@@ -90,18 +88,8 @@ pub(crate) fn http_response(status: &str, headers: &str, body: &str) -> Vec<u8> 
     format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 
-fn receive(guest: &mut AcceptedConnection) -> io::Result<Option<SiteRequest>> {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        let mut byte = [0];
-        if guest.read(&mut byte)? == 0 {
-            return Ok(None);
-        }
-        head.push(byte[0]);
-    }
-    let head = String::from_utf8_lossy(&head).into_owned();
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
-    let mut body = vec![0; length.unwrap_or(0)];
-    guest.read_exact(&mut body)?;
-    Ok(Some(SiteRequest { head, body: String::from_utf8_lossy(&body).into_owned() }))
+fn next(answers: &mut ResponseQueues, path: &str) -> Vec<u8> {
+    let queue = answers.get_mut(path);
+    let next = queue.and_then(|queue| if queue.len() > 1 { queue.pop_front() } else { queue.front().cloned() });
+    next.unwrap_or_else(|| http_response("404 Not Found", "", "nothing here"))
 }

@@ -1,5 +1,5 @@
 use serde_json::json;
-use wharf_testkit::transport_faults::{FaultCount, black_hole};
+use wharf_testkit::transport_faults::{FaultCount, Http1Request, black_hole};
 
 use super::static_site::{StaticSite, http_response};
 use super::*;
@@ -17,7 +17,7 @@ async fn failure(outside: &AuthHttpClient, address: &str, named: UrlSource) -> F
 }
 
 #[tokio::test]
-async fn t40_no_server_leads_us_to_hidden_places() {
+async fn t40_server_urls_to_private_addresses_are_refused() {
     let canary = StaticSite::start();
     let outside = outside(PUBLIC_SERVER);
     let loopback = "127.0.0.1 127.1 127.0.1 127.0.0.1. 127.255.255.254 0177.1 0177.0.0.1 0x7f.1 0x7f.0x0.0x0.0x1 \
@@ -44,7 +44,7 @@ async fn t40_no_server_leads_us_to_hidden_places() {
 }
 
 #[tokio::test]
-async fn t40_a_redirect_leads_nowhere_else() {
+async fn t40_cross_origin_redirects_are_not_followed() {
     let (site, canary) = (StaticSite::start(), StaticSite::start());
     let outside = outside(&format!("{}/mcp", site.origin()));
     for status in ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"] {
@@ -60,7 +60,7 @@ async fn t40_a_redirect_leads_nowhere_else() {
 }
 
 #[tokio::test]
-async fn t40_a_server_opens_the_zone_it_is_in_and_no_other() {
+async fn t40_server_urls_are_limited_to_the_servers_network_zone() {
     let site = StaticSite::start();
     let address = format!("{}/x", site.origin());
     site.serve_document("/x", &json!({}));
@@ -82,7 +82,7 @@ async fn t40_a_server_opens_the_zone_it_is_in_and_no_other() {
 }
 
 #[test]
-fn t40_a_name_cannot_claim_to_be_this_machine() {
+fn t40_dns_name_cannot_resolve_to_loopback_zone() {
     for (addresses, expected) in [
         ("", None),
         ("10.0.0.1", Some(NetworkZone::Private)),
@@ -102,7 +102,7 @@ fn t40_a_name_cannot_claim_to_be_this_machine() {
 }
 
 #[tokio::test]
-async fn t40_a_public_name_opens_no_zone_whatever_it_resolves_to() {
+async fn t40_public_name_never_opens_a_local_zone() {
     for (name, expected) in [
         ("wiki", true),
         ("wiki.", true),
@@ -126,7 +126,7 @@ async fn t40_a_public_name_opens_no_zone_whatever_it_resolves_to() {
 }
 
 #[tokio::test]
-async fn the_challenge_that_says_where_to_log_in_is_heard() {
+async fn probe_reads_the_metadata_url_from_the_challenge() {
     let site = StaticSite::start();
     let challenge = "WWW-Authenticate: Bearer scope=x, DPoP resource_metadata=\"https://a/b\"\r\n";
     site.respond_with("/mcp", http_response("401 Unauthorized", challenge, ""));
@@ -135,7 +135,7 @@ async fn the_challenge_that_says_where_to_log_in_is_heard() {
 }
 
 #[tokio::test]
-async fn our_certificate_is_for_the_owners_addresses_alone() {
+async fn client_certificate_is_sent_to_configured_urls_only() {
     let (server, other) = (StaticSite::start(), StaticSite::start());
     let mut options = NetOptions::default();
     options.client_certificate = Some("/nowhere/at/all.pem".into());
@@ -150,12 +150,12 @@ async fn our_certificate_is_for_the_owners_addresses_alone() {
 }
 
 #[tokio::test]
-async fn t49_what_comes_is_bounded() {
+async fn t49_oversized_and_deep_documents_are_errors() {
     let site = StaticSite::start();
     let outside = outside(&site.origin());
     let deep = format!("{}1{}", "[".repeat(33), "]".repeat(33));
     let scopes = format!("[{}0]", "0,".repeat(100_000));
-    let huge = format!("\"{}\"", "x".repeat(MOST_BYTES));
+    let huge = format!("\"{}\"", "x".repeat(MAX_BODY_BYTES));
     for (name, body, expected) in [
         ("deep", deep, "the response is nested deeper than 32 levels"),
         ("many", scopes, "more than 20000 values"),
@@ -176,7 +176,7 @@ async fn t49_what_comes_is_bounded() {
 }
 
 #[tokio::test]
-async fn what_is_no_json_is_none() {
+async fn non_json_body_is_none() {
     let site = StaticSite::start();
     let outside = outside(&site.origin());
     let page = format!("<html>{}</html>", "{[,".repeat(50_000));
@@ -190,7 +190,7 @@ async fn what_is_no_json_is_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_server_is_waited_for_ten_seconds() {
+async fn silent_server_times_out_after_ten_seconds() {
     let silent = black_hole(FaultCount::Always).unwrap();
     let address = format!("http://{}/x", silent.address());
     let begun = tokio::time::Instant::now();
@@ -200,7 +200,7 @@ async fn a_silent_server_is_waited_for_ten_seconds() {
 }
 
 #[tokio::test]
-async fn t50_an_error_holds_neither_body_nor_query() {
+async fn t50_errors_contain_neither_body_nor_query() {
     let site = StaticSite::start();
     let outside = outside(&site.origin());
     site.respond_with("/x?code=hush", http_response("200 OK", "Transfer-Encoding: chunked\r\n", "hush"));
@@ -210,7 +210,7 @@ async fn t50_an_error_holds_neither_body_nor_query() {
 }
 
 #[tokio::test]
-async fn documents_and_forms_are_asked_for_as_agreed() {
+async fn requests_have_expected_headers_and_bodies() {
     let site = StaticSite::start();
     let (outside, address) = (outside(&site.origin()), format!("{}/x", site.origin()));
     assert_eq!(outside.get(&address, UrlSource::ByOwner).await.ok().unwrap().status, StatusCode::NOT_FOUND);
@@ -229,12 +229,12 @@ async fn documents_and_forms_are_asked_for_as_agreed() {
             assert!(asked.head.contains(line), "{line} in {}", asked.head);
         }
     }
-    let bodies: Vec<&str> = asked.iter().map(|asked| asked.body.as_str()).collect();
+    let bodies: Vec<String> = asked.iter().map(Http1Request::text).collect();
     assert_eq!(bodies, ["", "grant_type=a+b&code=x%26y%3Dz%2B%C3%BC", r#"{"a":[1]}"#]);
 }
 
 #[tokio::test]
-async fn a_document_may_move_within_its_origin_and_a_form_may_not() {
+async fn same_origin_redirect_is_followed_for_get_only() {
     let site = StaticSite::start();
     let (outside, address) = (outside(&site.origin()), format!("{}/x", site.origin()));
     site.respond_with("/x", http_response("307 Elsewhere", "Location: /y\r\n", ""))
@@ -247,7 +247,7 @@ async fn a_document_may_move_within_its_origin_and_a_form_may_not() {
 }
 
 #[test]
-fn whose_an_address_is_shows_in_the_settings() {
+fn configured_urls_are_attributed_to_the_owner() {
     let (token_url, device_url) = (Some("https://a/token".to_owned()), Some("https://a/device".to_owned()));
     let settings = AuthSettings { token_url, device_url, ..AuthSettings::default() };
     for (address, expected) in [

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn t39_only_https_and_this_machine_are_dialled() {
+    fn t39_only_https_and_loopback_urls_are_accepted() {
         for address in [
             "https://example.org",
             "https://example.org:8443/a/b?c=d",
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn t50_an_address_is_shown_without_its_query() {
+    fn t50_displayed_url_hides_query_and_credentials() {
         for (address, expected) in [
             ("https://example.org/a?key=hush", "https://example.org/a?key=***"),
             ("https://me:hush@example.org/a", "https://***@example.org/a"),

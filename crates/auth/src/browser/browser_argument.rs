@@ -7,7 +7,7 @@ use url::{Host, Url};
 use super::VisitError;
 
 /// Maximum length of a URL in bytes.
-const LONGEST: usize = 16 << 10;
+const MAX_URL_BYTES: usize = 16 << 10;
 
 /// Returns the URL as the single argument for a browser opener.
 ///
@@ -18,7 +18,7 @@ const LONGEST: usize = 16 << 10;
 /// Fails if the URL must not be opened.
 pub fn browser_argument(url: &str) -> Result<String, VisitError> {
     let refused = |why: &str| VisitError::NotPossible(format!("the URL must not be opened: {why}"));
-    if url.len() > LONGEST {
+    if url.len() > MAX_URL_BYTES {
         return Err(refused("too long"));
     }
     if url.contains(|letter: char| letter.is_control() || letter == '\\') || url.trim() != url {

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn t44_only_the_right_answer_is_let_in() {
+    fn t44_only_the_matching_callback_is_accepted() {
         let door = door();
         for (line, host, status) in [
             ("GET /", "127.0.0.1:7", 404),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn t44_pages_echo_nothing_and_load_nothing() {
+    async fn t44_response_pages_echo_and_load_nothing() {
         let hostile = "GET /callback/x?error=%3Cscript%3E&error_description=%3Cscript%3E&state=right";
         for verdict in [
             door().decide(&request(hostile, "localhost:7")),

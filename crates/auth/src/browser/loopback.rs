@@ -47,7 +47,7 @@ pub struct LoopbackBrowser {
     /// The callback path.
     pub path: CallbackPath,
     /// Timeout for the user, on the monotonic clock.
-    pub patience: Duration,
+    pub max_wait: Duration,
     /// Opens the login page.
     pub open: Arc<dyn PageOpener>,
 }
@@ -67,7 +67,7 @@ impl LoopbackBrowser {
         let is_described =
             settings.callback_port.is_some() || settings.client_id.is_some() || settings.client_metadata_url.is_some();
         let path = if is_described { CallbackPath::Fixed } else { CallbackPath::Random };
-        Self { port: settings.callback_port, path, patience: PATIENCE, open }
+        Self { port: settings.callback_port, path, max_wait: PATIENCE, open }
     }
 
     /// Binds the address and chooses the path.
@@ -81,7 +81,7 @@ impl LoopbackBrowser {
             CallbackPath::Random => format!("/callback/{}", random_path_segment()?),
         };
         let redirect_uri = format!("http://{address}{path}");
-        Ok(LoopbackVisit { listener, address, path, redirect_uri, patience: self.patience, open: self.open })
+        Ok(LoopbackVisit { listener, address, path, redirect_uri, max_wait: self.max_wait, open: self.open })
     }
 }
 
@@ -128,7 +128,7 @@ pub(super) struct LoopbackVisit {
     address: SocketAddr,
     path: String,
     redirect_uri: String,
-    patience: Duration,
+    max_wait: Duration,
     open: Arc<dyn PageOpener>,
 }
 
@@ -158,8 +158,8 @@ impl LoopbackVisit {
             Poll::Ready(Some(returned)) => Poll::Ready(Ok(returned)),
             _ => shown.as_mut().poll(context),
         });
-        let returned = tokio::time::timeout(self.patience, back).await;
-        let returned = returned.map_err(|_| VisitError::TooLate(self.patience.as_secs()))??;
+        let returned = tokio::time::timeout(self.max_wait, back).await;
+        let returned = returned.map_err(|_| VisitError::TooLate(self.max_wait.as_secs()))??;
         serving.linger();
         Ok(returned)
     }

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_read_once_or_not_at_all() {
+    fn callback_query_needs_exactly_one_code_or_error() {
         for (query, expected) in [
             ("code=a%20b&state=s&iss=https%3A%2F%2Fi&other=1", Some(("a b", ""))),
             ("error=access_denied&state=s&error_description=no+way", Some(("", "access_denied"))),

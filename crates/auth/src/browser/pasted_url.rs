@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn o08_a_pasted_answer_is_held_against_the_state() {
+    fn o08_pasted_url_must_match_the_state() {
         for (line, expected) in [
             ("http://127.0.0.1:7/callback/x?code=c&state=right", Ok("c")),
             ("  \"http://127.0.0.1:7/callback?state=right&code=c\"  ", Ok("c")),

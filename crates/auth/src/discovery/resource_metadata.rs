@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn t43_a_server_goes_by_no_name_but_its_own() {
+    fn t43_resource_must_be_a_prefix_of_the_server_url() {
         let server = "https://example.org/a/mcp?x=y";
         for resource in [
             "https://example.org",

@@ -71,7 +71,7 @@ fn gets(paths: &[&str]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_the_challenge_points_to_is_all_that_is_read() {
+async fn metadata_url_in_challenge_is_used_exclusively() {
     let world = DiscoveryBench::described();
     world
         .server
@@ -94,7 +94,7 @@ async fn what_the_challenge_points_to_is_all_that_is_read() {
 }
 
 #[tokio::test]
-async fn without_a_pointer_the_path_comes_before_the_root() {
+async fn path_metadata_is_tried_before_root_metadata() {
     let world = DiscoveryBench::described();
     world.server.serve_document(ROOT_METADATA, &json!({"resource": "https://trap"}));
     world.discover().await.unwrap();
@@ -114,7 +114,7 @@ async fn without_a_pointer_the_path_comes_before_the_root() {
 }
 
 #[tokio::test]
-async fn t43_another_servers_description_ends_it_before_anything_else() {
+async fn t43_metadata_of_another_resource_ends_discovery() {
     for resource in ["https://evil.example/mcp", "http://127.0.0.1/mcp", "not an address", "\u{1b}[2J"] {
         let world = DiscoveryBench::described();
         let mut description = world.description();
@@ -132,7 +132,7 @@ async fn t43_another_servers_description_ends_it_before_anything_else() {
 }
 
 #[tokio::test]
-async fn o07_an_issuer_with_a_path_is_looked_for_at_three_places() {
+async fn o07_issuer_with_path_has_three_metadata_urls() {
     let world = DiscoveryBench::described();
     let issuer = format!("{}/tenant", world.authority.origin());
     let mut description = world.description();
@@ -147,7 +147,7 @@ async fn o07_an_issuer_with_a_path_is_looked_for_at_three_places() {
 }
 
 #[tokio::test]
-async fn t41_a_description_of_another_issuer_is_discarded() {
+async fn t41_metadata_of_another_issuer_is_discarded() {
     let world = DiscoveryBench::described();
     let origin = world.authority.origin();
     for other in [format!("{origin}/"), origin.replace("127.0.0.1", "localhost"), "https://evil.example".to_owned()] {
@@ -162,7 +162,7 @@ async fn t41_a_description_of_another_issuer_is_discarded() {
 }
 
 #[tokio::test]
-async fn the_first_authorization_server_that_can_be_had_is_taken() {
+async fn first_usable_authorization_server_is_selected() {
     let world = DiscoveryBench::described();
     let mut description = world.description();
     let last = world.authority.origin();
@@ -179,7 +179,7 @@ async fn the_first_authorization_server_that_can_be_had_is_taken() {
 }
 
 #[tokio::test]
-async fn an_authorization_server_is_read_whole() {
+async fn all_authorization_server_metadata_is_parsed() {
     let world = DiscoveryBench::described();
     let origin = world.authority.origin();
     let mut document = metadata(&origin);
@@ -220,7 +220,7 @@ async fn an_authorization_server_is_read_whole() {
 }
 
 #[tokio::test]
-async fn without_a_description_the_servers_own_origin_is_asked() {
+async fn server_origin_is_queried_without_resource_metadata() {
     let world = DiscoveryBench::new();
     let origin = world.server.origin();
     let places = [PATH_METADATA, ROOT_METADATA, ISSUER_METADATA, OPENID_METADATA];
@@ -237,7 +237,7 @@ async fn without_a_description_the_servers_own_origin_is_asked() {
 }
 
 #[tokio::test]
-async fn where_nothing_is_described_the_endpoints_of_2025_03_26_are_presumed() {
+async fn endpoints_of_2025_03_26_are_presumed_without_metadata() {
     let world = DiscoveryBench::new();
     let origin = world.server.origin();
     let found = world.discover().await.unwrap();
@@ -255,7 +255,7 @@ async fn where_nothing_is_described_the_endpoints_of_2025_03_26_are_presumed() {
 }
 
 #[tokio::test]
-async fn o07_somebody_indisposed_is_not_taken_for_somebody_silent() {
+async fn o07_unavailable_metadata_is_a_transient_error() {
     for status in ["429 Too Many Requests", "502 Bad Gateway", "503 Service Unavailable", "504 Gateway Timeout"] {
         for place in [PATH_METADATA, ROOT_METADATA, ISSUER_METADATA] {
             let world = DiscoveryBench::new();
@@ -269,7 +269,7 @@ async fn o07_somebody_indisposed_is_not_taken_for_somebody_silent() {
 }
 
 #[tokio::test]
-async fn what_the_owner_says_needs_no_authorization_server_to_be_asked() {
+async fn configured_endpoints_replace_discovery() {
     let mut world = DiscoveryBench::new();
     world.settings.authorization_url = Some("https://as.example/login".to_owned());
     world.settings.token_url = Some("https://as.example:8443/t/token".to_owned());
@@ -302,7 +302,7 @@ async fn what_the_owner_says_needs_no_authorization_server_to_be_asked() {
 }
 
 #[tokio::test]
-async fn t43_an_owner_who_says_where_to_log_in_does_not_vouch_for_the_server() {
+async fn t43_configured_endpoints_do_not_skip_resource_check() {
     let mut world = DiscoveryBench::new();
     world.settings.authorization_url = Some("https://as.example/login".to_owned());
     world.settings.token_url = Some("https://as.example/token".to_owned());
@@ -315,7 +315,7 @@ async fn t43_an_owner_who_says_where_to_log_in_does_not_vouch_for_the_server() {
 }
 
 #[tokio::test]
-async fn t41_a_page_of_the_owners_goes_with_no_token_endpoint_of_somebody_elses() {
+async fn t41_login_page_of_another_origin_needs_a_token_url() {
     let mut world = DiscoveryBench::described();
     let origin = world.authority.origin();
     for elsewhere in ["https://as.example/x".to_owned(), origin.replace("127.0.0.1", "localhost")] {
@@ -339,7 +339,7 @@ async fn t41_a_page_of_the_owners_goes_with_no_token_endpoint_of_somebody_elses(
 }
 
 #[tokio::test]
-async fn an_issuer_that_is_indisposed_is_not_passed_over_for_the_next() {
+async fn unavailable_issuer_is_not_skipped() {
     let world = DiscoveryBench::described();
     let last = world.authority.origin();
     let first = format!("{last}/t");
@@ -370,7 +370,7 @@ async fn an_issuer_that_is_indisposed_is_not_passed_over_for_the_next() {
 }
 
 #[tokio::test]
-async fn what_the_owner_says_stands_in_for_what_is_described() {
+async fn configured_endpoints_override_metadata() {
     let mut world = DiscoveryBench::described();
     world.settings.token_url = Some("https://as.example/token".to_owned());
     world.settings.registration_url = Some("https://as.example/register".to_owned());

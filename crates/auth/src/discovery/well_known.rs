@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_without_a_name_goes_by_its_address() {
+    fn canonical_uri_has_no_credentials_or_query() {
         for (server, expected) in [
             ("https://example.org", "https://example.org"),
             ("https://example.org:443/?key=hush", "https://example.org"),
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_describes_itself_under_its_path_and_at_the_root() {
+    fn resource_metadata_urls_are_path_then_root() {
         let root = "http://localhost:3000/.well-known/oauth-protected-resource";
         check_server("http://localhost:3000", &[root]);
         check_server("http://localhost:3000/", &[root]);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn o07_an_issuer_has_two_or_three_places() {
+    fn o07_issuer_metadata_urls_are_two_or_three() {
         for (issuer, expected) in [
             (
                 "https://h:8443",

@@ -26,50 +26,50 @@ struct PendingAuthorization {
 /// Opens the login page, and exchanges the returned code for tokens. Dropping the future cancels the visit.
 pub(crate) async fn request_with_code(
     attempt: &AuthServerContext<'_>,
-    errand: &GrantRequest<'_>,
+    grant_request: &GrantRequest<'_>,
     visit: Box<dyn BrowserVisit>,
 ) -> Result<TokenSet, LoginError> {
     let redirect_uri = visit.redirect_uri().to_owned();
     let asked = PendingAuthorization { state: random_token()?, verifier: random_token()?, redirect_uri };
     let page = LoginPage {
-        url: authorization_url(errand, &asked)?,
+        url: authorization_url(grant_request, &asked)?,
         state: asked.state.clone(),
         server: attempt.server.to_owned(),
-        issuer: errand.server.issuer.clone(),
-        scope: errand.scope.map(str::to_owned),
+        issuer: grant_request.server.issuer.clone(),
+        scope: grant_request.scope.map(str::to_owned),
     };
     let returned = visit.open_and_wait(page).await.map_err(|error| match error {
         VisitError::Declined => LoginError::Denied(None),
         other => other.into(),
     })?;
-    let code = validate_callback(returned, errand.server, &asked.state)?;
+    let code = validate_callback(returned, grant_request.server, &asked.state)?;
     let fields = vec![
         ("grant_type", "authorization_code"),
         ("code", code.as_str()),
         ("redirect_uri", &asked.redirect_uri),
         ("code_verifier", &asked.verifier),
     ];
-    errand.request_tokens(attempt, fields).await
+    grant_request.request_tokens(attempt, fields).await
 }
 
 /// Returns the URL of the login page: the endpoint as written, with the request parameters appended to its query.
-fn authorization_url(errand: &GrantRequest<'_>, asked: &PendingAuthorization) -> Result<String, LoginError> {
-    let endpoint = errand.server.authorization_endpoint.as_deref();
+fn authorization_url(grant_request: &GrantRequest<'_>, asked: &PendingAuthorization) -> Result<String, LoginError> {
+    let endpoint = grant_request.server.authorization_endpoint.as_deref();
     let endpoint = endpoint.ok_or_else(|| missing_endpoint("authorization_endpoint"))?;
     check_url(endpoint).map_err(|flaw| LoginError::Unsafe(format!("`{}`: {flaw}", display_url(endpoint))))?;
     let challenge = pkce_challenge(&asked.verifier);
     let mut query = form_urlencoded::Serializer::new(String::new());
     query
         .append_pair("response_type", "code")
-        .append_pair("client_id", &errand.client.id)
+        .append_pair("client_id", &grant_request.client.id)
         .append_pair("redirect_uri", &asked.redirect_uri)
         .append_pair("state", &asked.state)
         .append_pair("code_challenge", &challenge)
         .append_pair("code_challenge_method", "S256");
-    query.extend_pairs(errand.scope.map(|scope| ("scope", scope)));
-    query.extend_pairs(errand.resource.map(|resource| ("resource", resource)));
+    query.extend_pairs(grant_request.scope.map(|scope| ("scope", scope)));
+    query.extend_pairs(grant_request.resource.map(|resource| ("resource", resource)));
     // OpenID Connect Core, 11: `offline_access` is ignored without `prompt=consent`.
-    let lasts = errand.scope.is_some_and(|scope| scope.split(' ').any(|word| word == "offline_access"));
+    let lasts = grant_request.scope.is_some_and(|scope| scope.split(' ').any(|word| word == "offline_access"));
     query.extend_pairs(lasts.then_some(("prompt", "consent")));
     Ok(format!("{endpoint}{}{}", query_separator(endpoint), query.finish()))
 }
@@ -140,22 +140,22 @@ mod tests {
 
     fn address_at(endpoint: &str, scope: Option<&str>, resource: Option<&str>) -> Result<String, LoginError> {
         let server = AuthServerMetadata { authorization_endpoint: Some(endpoint.to_owned()), ..Default::default() };
-        let errand = GrantRequest { server: &server, client: &client(), resource, scope, dpop: None };
+        let grant_request = GrantRequest { server: &server, client: &client(), resource, scope, dpop: None };
         let (state, verifier) = ("st".to_owned(), "ver".to_owned());
         authorization_url(
-            &errand,
+            &grant_request,
             &PendingAuthorization { state, verifier, redirect_uri: "http://127.0.0.1:1/callback".to_owned() },
         )
     }
 
     #[test]
-    fn the_challenge_is_that_of_rfc_7636_appendix_b() {
+    fn pkce_challenge_matches_rfc_7636_appendix_b() {
         let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
         assert_eq!(pkce_challenge(verifier), "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
     }
 
     #[test]
-    fn an_endpoint_stays_as_it_was_written() {
+    fn authorization_endpoint_is_extended_verbatim() {
         for (endpoint, begins) in [
             ("http://localhost:80", "http://localhost:80?response_type=code&"),
             ("https://H/a/../b", "https://H/a/../b?response_type=code&"),
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_is_asked_for_everything_once() {
+    fn authorization_url_has_each_parameter_once() {
         for (scope, resource, more) in [
             (None, None, vec![]),
             (Some("a b&c"), Some("http://h:1"), vec![("scope", "a b&c"), ("resource", "http://h:1")]),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn t39_no_other_scheme_is_visited() {
+    fn t39_only_https_and_loopback_authorization_urls() {
         let schemes = "javascript data file ftp ftps gopher ws wss ssh telnet mailto tel sms vbscript about chrome blob \
                        view-source ms-settings smb ldap jar intent itms-services x-apple";
         let mut refused = 0;
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn t41_whoever_answers_is_known_before_what_they_say_is_used() {
+    fn t41_issuer_of_the_callback_is_checked_first() {
         const WRONG: &str = "invalid login callback: ";
         for (returned, names_itself, expected) in [
             ("state=st&code=c", false, "c"),
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn o08_a_person_who_denies_is_heard() {
+    fn o08_denied_login_reports_the_reason() {
         let server = AuthServerMetadata { issuer: ISSUER.to_owned(), ..Default::default() };
         assert_eq!(check("state=st&error=access_denied&d=not+today", &server), "the login was denied: not today");
         let long = format!("state=st&error=access_denied&d={}", "x".repeat(1000));
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_who_names_the_endpoints_has_not_said_what_the_issuer_calls_itself() {
+    fn guessed_issuer_is_not_checked_against_the_callback() {
         let mut server = AuthServerMetadata { issuer: ISSUER.to_owned(), is_guessed: true, ..Default::default() };
         assert_eq!(check("state=st&code=c&iss=https://other/", &server), "c");
         // Unless it is configured (`oauth.issuer`).

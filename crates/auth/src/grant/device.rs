@@ -28,16 +28,16 @@ const MAX_DEVICE_CODE_BYTES: usize = 16 << 10;
 /// Shows a code, and polls until the user has entered it. Dropping the future stops the polling.
 pub(crate) async fn request_with_device_code(
     attempt: &AuthServerContext<'_>,
-    errand: &GrantRequest<'_>,
+    grant_request: &GrantRequest<'_>,
     visit: Box<dyn BrowserVisit>,
 ) -> Result<TokenSet, LoginError> {
-    let begun = start_device_login(attempt, errand).await?;
+    let begun = start_device_login(attempt, grant_request).await?;
     visit.show_code(&begun.page)?;
     let mut rhythm = PollSchedule::new(begun.interval, begun.page.lasts);
     loop {
         rhythm.wait().await?;
         let device_code = ("device_code", begun.device_code.reveal());
-        match errand.request_tokens(attempt, vec![("grant_type", DEVICE_CODE), device_code]).await {
+        match grant_request.request_tokens(attempt, vec![("grant_type", DEVICE_CODE), device_code]).await {
             Err(LoginError::Token(error)) => rhythm.on_error(error)?,
             other => return other,
         }
@@ -53,12 +53,12 @@ struct PendingDeviceLogin {
 
 async fn start_device_login(
     attempt: &AuthServerContext<'_>,
-    errand: &GrantRequest<'_>,
+    grant_request: &GrantRequest<'_>,
 ) -> Result<PendingDeviceLogin, LoginError> {
-    let endpoint = errand.server.device_authorization_endpoint.as_deref();
+    let endpoint = grant_request.server.device_authorization_endpoint.as_deref();
     let endpoint = endpoint.ok_or_else(|| missing_endpoint("device_authorization_endpoint"))?;
-    let scope = errand.scope.map(|scope| ("scope", scope));
-    let request = errand.token_request(attempt, endpoint, scope.into_iter().collect());
+    let scope = grant_request.scope.map(|scope| ("scope", scope));
+    let request = grant_request.token_request(attempt, endpoint, scope.into_iter().collect());
     let answer = request.send(attempt).await?;
     let said = successful_members(&answer).map_err(|error| request.redact_error(error, &answer))?;
     parse_device_response(said, attempt.server)
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn questions_keep_the_distance_that_is_wanted() {
+    async fn polling_respects_interval_and_slow_down() {
         for (answers, times) in [
             ("tokens", vec![5]),
             ("authorization_pending authorization_pending tokens", vec![5, 10, 15]),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn o08_a_denied_or_ended_code_ends_it() {
+    async fn o08_denied_or_expired_device_code_ends_the_login() {
         assert!(matches!(poll_with(600, "access_denied").await.1, Err(LoginError::Denied(None))));
         let ended = poll_with(600, "authorization_pending expired_token tokens").await;
         assert!(matches!(ended, (times, Err(LoginError::Visit(VisitError::TooLate(600)))) if times == [5, 10]));
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn t49_what_begins_a_login_is_within_bounds() {
+    fn t49_device_response_is_validated_and_limited() {
         let usual = json!({"device_code": "d", "user_code": "A\u{1b}B", "verification_uri": "https://as/d"});
         let with = |name: &str, value: Value| {
             let mut said = usual.clone();

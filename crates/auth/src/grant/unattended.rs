@@ -24,23 +24,23 @@ const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 /// Requests tokens with the configured grant. Makes a single attempt, without retry or fallback.
 pub(crate) async fn request_unattended(
     attempt: &AuthServerContext<'_>,
-    errand: &GrantRequest<'_>,
+    grant_request: &GrantRequest<'_>,
 ) -> Result<TokenSet, LoginError> {
-    let scope = errand.scope.map(|scope| ("scope", scope));
+    let scope = grant_request.scope.map(|scope| ("scope", scope));
     let statement = match &attempt.settings.grant {
         TokenGrant::ClientSecret | TokenGrant::ClientKey { .. } => {
             let fields = [("grant_type", "client_credentials")].into_iter().chain(scope);
-            return errand.request_tokens(attempt, fields.collect()).await;
+            return grant_request.request_tokens(attempt, fields.collect()).await;
         }
         TokenGrant::Workload { assertion } => read_assertion(assertion).await?,
         TokenGrant::Enterprise { token_url, client_id, client_secret, id_token } => {
             let provider = IdentityProvider { token_url, client: provider_client(client_id, client_secret.as_ref()) };
-            provider.exchange(attempt, errand, &read_assertion(id_token).await?).await?
+            provider.exchange(attempt, grant_request, &read_assertion(id_token).await?).await?
         }
         _ => return Err(LoginError::Needed { scope: None }),
     };
     let fields = [("grant_type", JWT_BEARER), ("assertion", statement.reveal())].into_iter().chain(scope);
-    errand.request_tokens(attempt, fields.collect()).await
+    grant_request.request_tokens(attempt, fields.collect()).await
 }
 
 /// The identity provider of an enterprise. Its URL is configured by the user.
@@ -59,18 +59,18 @@ impl IdentityProvider<'_> {
     async fn exchange(
         &self,
         attempt: &AuthServerContext<'_>,
-        errand: &GrantRequest<'_>,
+        grant_request: &GrantRequest<'_>,
         id_token: &Secret,
     ) -> Result<Secret, LoginError> {
         let mut fields = vec![
             ("grant_type", TOKEN_EXCHANGE),
             ("requested_token_type", ID_JAG),
-            ("audience", &errand.server.issuer),
-            ("resource", errand.resource.unwrap_or(attempt.url.as_str())),
+            ("audience", &grant_request.server.issuer),
+            ("resource", grant_request.resource.unwrap_or(attempt.url.as_str())),
             ("subject_token", id_token.reveal()),
             ("subject_token_type", ID_TOKEN),
         ];
-        fields.extend(errand.scope.map(|scope| ("scope", scope)));
+        fields.extend(grant_request.scope.map(|scope| ("scope", scope)));
         let (endpoint, client) = (self.token_url, &self.client);
         // The provider's client never signs, so the issuer is not used.
         let request = TokenRequest { endpoint, named: UrlSource::ByOwner, issuer: "", client, dpop: None, fields };
@@ -93,8 +93,7 @@ async fn read_assertion(assertion: &AssertionSource) -> Result<Secret, LoginErro
         AssertionSource::File(file) => file.clone(),
     };
     let path = file.clone();
-    let text = tokio::task::spawn_blocking(move || read_bounded(&path)).await;
-    let text = text.map_err(io::Error::other).flatten();
+    let text = wharf_threads::run_blocking(move || read_bounded(&path)).await.flatten();
     let text = text.map_err(|error| LoginError::Proof(format!("`{}` cannot be read: {error}", file.display())))?;
     parse_assertion(&text).ok_or_else(|| invalid_assertion(&format!("the content of `{}`", file.display())))
 }
@@ -125,7 +124,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_file_is_read_each_time_and_within_bounds() {
+    async fn assertion_file_is_reread_and_size_limited() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("token");
         let assertion = AssertionSource::File(file.clone());
@@ -148,7 +147,7 @@ mod tests {
 
     #[cfg(unix)]
     #[tokio::test]
-    async fn what_is_no_file_is_not_opened() {
+    async fn assertion_path_must_be_a_regular_file() {
         let error = read_assertion(&AssertionSource::File("/dev/null".into())).await.unwrap_err();
         assert!(error.to_string().ends_with("`/dev/null` cannot be read: not a regular file"), "{error}");
     }

@@ -10,17 +10,17 @@ use url::Url;
 use wharf_net::AuthFuture;
 use wharf_spec::Secret;
 
-use super::scripted_site::ScriptedSite;
+use super::scripted_site::{ScriptedSite, form_field};
 use super::*;
 use crate::browser::{BrowserVisit, DeviceCodePage, LoginCallback, LoginPage, VisitError};
 use crate::client::TokenEndpointAuth;
 
 /// Describes a server and its authorization server, both at this test server.
-fn describe_servers(desk: &ScriptedSite, more: &Value) {
-    let origin = desk.origin();
+fn describe_servers(site: &ScriptedSite, more: &Value) {
+    let origin = site.origin();
     let resource = json!({"resource": format!("{origin}/mcp"), "authorization_servers": [origin]});
-    desk.queue_document("/.well-known/oauth-protected-resource/mcp", &resource);
-    desk.queue_document("/.well-known/oauth-authorization-server", &metadata(&origin, &origin, more));
+    site.queue_document("/.well-known/oauth-protected-resource/mcp", &resource);
+    site.queue_document("/.well-known/oauth-authorization-server", &metadata(&origin, &origin, more));
 }
 
 /// Returns the metadata of an authorization server.
@@ -106,11 +106,11 @@ impl InstantBrowser {
 }
 
 async fn log_in_as(
-    desk: &ScriptedSite,
+    site: &ScriptedSite,
     person: &InstantBrowser,
     before: Option<&StoredLogin>,
 ) -> Result<StoredLogin, LoginError> {
-    log_in(&desk.attempt(), Some(Arc::new(person.clone())), None, before, None).await
+    log_in(&site.attempt(), Some(Arc::new(person.clone())), None, before, None).await
 }
 
 /// Checks that a future is `Send`.

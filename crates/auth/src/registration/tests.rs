@@ -34,7 +34,7 @@ async fn proof_of(proofs: &[&str], said: Value) -> TokenEndpointAuth {
 }
 
 #[tokio::test]
-async fn given_comes_before_documents_and_documents_before_registering() {
+async fn client_choice_is_configured_then_document_then_registered() {
     let site = StaticSite::start();
     site.respond_with("/register", http_response("201 Created", "", r#"{"client_id":"new"}"#));
     let mut server = server(&site, &[]);
@@ -53,7 +53,7 @@ async fn given_comes_before_documents_and_documents_before_registering() {
 }
 
 #[tokio::test]
-async fn what_is_said_about_us() {
+async fn registration_request_is_complete() {
     let site = StaticSite::start();
     site.respond_with("/register", http_response("201 Created", "", r#"{"client_id":"new"}"#));
     let mut server = server(&site, &[]);
@@ -76,7 +76,7 @@ async fn what_is_said_about_us() {
 }
 
 #[test]
-fn we_would_rather_keep_no_secret() {
+fn public_client_is_preferred() {
     for (listed, expected) in [
         (&[][..], "none"),
         (&["client_secret_basic", "none"], "none"),
@@ -94,7 +94,7 @@ fn we_would_rather_keep_no_secret() {
 }
 
 #[tokio::test]
-async fn a_registration_says_how_to_prove_it_and_the_metadata_come_second() {
+async fn registration_response_overrides_metadata_auth_method() {
     let with = |method: &str| json!({"client_id": "x", "client_secret": "y", "token_endpoint_auth_method": method});
     let silent = json!({"client_id": "x", "client_secret": "y"});
     for (listed, said, expected) in [
@@ -114,7 +114,7 @@ async fn a_registration_says_how_to_prove_it_and_the_metadata_come_second() {
 }
 
 #[tokio::test]
-async fn a_secret_ends_when_it_says_and_zero_is_never() {
+async fn client_secret_expiry_is_parsed_and_zero_is_never() {
     for (ends, expected) in [
         (json!(null), None),
         (json!(0), None),
@@ -132,7 +132,7 @@ async fn a_secret_ends_when_it_says_and_zero_is_never() {
 }
 
 #[tokio::test]
-async fn a_client_that_was_given_proves_itself_by_what_it_has() {
+async fn configured_client_authenticates_with_its_credential() {
     let site = StaticSite::start();
     let key = TokenGrant::ClientKey { key: Secret::new("key"), algorithm: None };
     for (listed, secret, grant, expected) in [
@@ -158,7 +158,7 @@ async fn a_client_that_was_given_proves_itself_by_what_it_has() {
 }
 
 #[tokio::test]
-async fn o11_a_refusal_says_how_to_do_without() {
+async fn o11_refused_registration_suggests_a_manual_client() {
     let site = StaticSite::start();
     let mut server = server(&site, &[]);
     for (status, body, expected) in [
@@ -193,7 +193,7 @@ async fn o11_a_refusal_says_how_to_do_without() {
 }
 
 #[tokio::test]
-async fn o11_trouble_that_may_pass_is_not_a_refusal() {
+async fn o11_transient_registration_failure_is_not_a_refusal() {
     let site = StaticSite::start();
     let mut server = server(&site, &[]);
     for status in ["503 Service Unavailable", "429 Too Many Requests"] {
@@ -212,7 +212,7 @@ async fn o11_trouble_that_may_pass_is_not_a_refusal() {
 }
 
 #[tokio::test]
-async fn without_a_person_only_a_given_client_counts() {
+async fn unattended_login_needs_a_configured_client() {
     let site = StaticSite::start();
     let (server, mut settings) = (server(&site, &[]), AuthSettings::default());
     let outside = AuthHttpClient::new(&Url::parse("http://localhost/mcp").unwrap(), NetOptions::default());
@@ -225,7 +225,7 @@ async fn without_a_person_only_a_given_client_counts() {
 }
 
 #[tokio::test]
-async fn a_document_needs_an_https_address_with_a_path() {
+async fn client_metadata_url_must_be_https_with_a_path() {
     let site = StaticSite::start();
     let (mut server, mut settings) = (server(&site, &[]), AuthSettings::default());
     server.takes_documents = true;

@@ -2,10 +2,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use wharf_net::{HeaderMap, StatusCode};
+use wharf_testkit::transport_faults::Http1Request;
 
 use super::*;
 use crate::client::{ClientOrigin, TokenEndpointAuth};
-use crate::login::scripted_site::{ScriptedSite, ScriptedSiteRequest};
+use crate::login::scripted_site::{ScriptedSite, form_field};
 
 const NOW: u64 = 1_000_000;
 const YEAR: u64 = 365 * 86_400_000;
@@ -34,7 +35,7 @@ fn client(proof: TokenEndpointAuth, secret: Option<&str>) -> OAuthClient {
 }
 
 #[test]
-fn tokens_are_read() {
+fn token_response_is_parsed() {
     let tokens = with("token_type", json!("dPoP")).unwrap();
     assert!(tokens.is_bound() && tokens.token_type == "dPoP");
     let expected = TokenSet {
@@ -49,7 +50,7 @@ fn tokens_are_read() {
 }
 
 #[test]
-fn o17_a_lifetime_without_sense_is_unknown() {
+fn o17_invalid_lifetime_is_unknown() {
     for (lasts, expected) in [
         (json!(null), None),
         (json!(0), None),
@@ -77,7 +78,7 @@ fn o17_a_lifetime_without_sense_is_unknown() {
 }
 
 #[test]
-fn t49_a_token_that_fits_in_no_header_is_none() {
+fn t49_tokens_unfit_for_a_header_are_rejected() {
     let most = 64 << 10;
     for token in [json!(null), json!(""), json!(7), json!("a b"), json!("a\r\nb: c"), json!("ü"), json!("\u{7f}")] {
         assert!(matches!(with("access_token", token.clone()), Err(TokenError::Unclear(_))), "{token}");
@@ -96,7 +97,7 @@ fn t49_a_token_that_fits_in_no_header_is_none() {
 }
 
 #[test]
-fn o04_a_refresh_token_that_was_rotated_is_never_shown_again() {
+fn o04_rotated_refresh_token_is_never_reused() {
     let before =
         TokenSet { refresh: Some(Secret::new("old")), token_type: "DPoP".to_owned(), ..with("x", json!(1)).unwrap() };
     for (refresh, expected) in [
@@ -132,7 +133,7 @@ fn check(status: u16, said: Option<Value>) -> Option<(String, bool)> {
 }
 
 #[test]
-fn o03_only_an_invalid_grant_said_properly_is_final() {
+fn o03_only_a_proper_invalid_grant_is_final() {
     let error = |code: &str| Some(json!({"error": code}));
     for (status, said, expected) in [
         (400, error("invalid_grant"), Some(("invalid_grant", true))),
@@ -164,7 +165,7 @@ fn o03_only_an_invalid_grant_said_properly_is_final() {
 }
 
 #[test]
-fn what_is_said_about_an_error_is_escaped_and_short() {
+fn error_description_is_escaped_and_truncated() {
     let said = json!({"error": "x\u{1b}", "error_description": "y\u{202e}".repeat(500)});
     let Err(TokenError::Refused { code, description, .. }) = parse_tokens(&fetched(400, Some(said)), NOW, None) else {
         panic!()
@@ -175,76 +176,76 @@ fn what_is_said_about_an_error_is_escaped_and_short() {
 }
 
 fn request<'a>(
-    desk: &ScriptedSite,
+    site: &ScriptedSite,
     endpoint: &'a str,
     client: &'a OAuthClient,
     dpop: Option<&'a DpopKey>,
 ) -> TokenRequest<'a> {
-    assert!(endpoint.starts_with(&desk.origin()));
+    assert!(endpoint.starts_with(&site.origin()));
     let fields = vec![("grant_type", "refresh_token"), ("refresh_token", "hush-hush")];
     TokenRequest { endpoint, named: UrlSource::ByServer, issuer: "https://as", client, dpop, fields }
 }
 
 /// Returns the claims of the proof in a request.
-fn claims(asked: &ScriptedSiteRequest) -> Value {
-    let claims = asked.headers["dpop"].split('.').nth(1).unwrap();
+fn claims(asked: &Http1Request) -> Value {
+    let claims = asked.header("dpop").unwrap().split('.').nth(1).unwrap();
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap()
 }
 
 #[tokio::test]
-async fn a_nonce_is_repeated_in_a_new_proof_and_kept_for_the_next() {
-    let desk = ScriptedSite::start();
+async fn nonce_is_repeated_in_a_new_proof_and_reused() {
+    let site = ScriptedSite::start();
     let wants = "{\"error\":\"use_dpop_nonce\"}";
-    desk.queue_response("/token", "400 Bad Request", "DPoP-Nonce: n1\r\n", wants);
-    desk.queue_response("/token", "200 OK", "DPoP-Nonce: n2\r\n", &usual().to_string());
+    site.queue_response("/token", "400 Bad Request", "DPoP-Nonce: n1\r\n", wants);
+    site.queue_response("/token", "200 OK", "DPoP-Nonce: n2\r\n", &usual().to_string());
     let (endpoint, client, key) =
-        (desk.origin() + "/token", client(TokenEndpointAuth::None, None), DpopKey::generate().unwrap());
-    request(&desk, &endpoint, &client, Some(&key)).request_tokens(&desk.attempt()).await.unwrap();
-    request(&desk, &endpoint, &client, Some(&key)).request_tokens(&desk.attempt()).await.unwrap();
-    let proofs: Vec<_> = desk.requests_for("/token").iter().map(claims).collect();
+        (site.origin() + "/token", client(TokenEndpointAuth::None, None), DpopKey::generate().unwrap());
+    request(&site, &endpoint, &client, Some(&key)).request_tokens(&site.attempt()).await.unwrap();
+    request(&site, &endpoint, &client, Some(&key)).request_tokens(&site.attempt()).await.unwrap();
+    let proofs: Vec<_> = site.requests_for("/token").iter().map(claims).collect();
     let nonces: Vec<_> = proofs.iter().map(|proof| proof["nonce"].as_str().unwrap_or_default()).collect();
     assert_eq!(nonces, ["", "n1", "n2"]);
     assert!(proofs[0]["jti"] != proofs[1]["jti"] && proofs.iter().all(|proof| proof["htu"] == *endpoint));
 }
 
 #[tokio::test]
-async fn a_nonce_is_asked_for_once_more_and_no_oftener() {
-    let desk = ScriptedSite::start();
-    desk.queue_response("/token", "400 Bad Request", "DPoP-Nonce: n1\r\n", "{\"error\":\"use_dpop_nonce\"}");
-    desk.queue_response("/token", "400 Bad Request", "DPoP-Nonce: n2\r\n", "{\"error\":\"use_dpop_nonce\"}");
+async fn nonce_demand_is_answered_only_once() {
+    let site = ScriptedSite::start();
+    site.queue_response("/token", "400 Bad Request", "DPoP-Nonce: n1\r\n", "{\"error\":\"use_dpop_nonce\"}");
+    site.queue_response("/token", "400 Bad Request", "DPoP-Nonce: n2\r\n", "{\"error\":\"use_dpop_nonce\"}");
     let (endpoint, client, key) =
-        (desk.origin() + "/token", client(TokenEndpointAuth::None, None), DpopKey::generate().unwrap());
-    let error = request(&desk, &endpoint, &client, Some(&key)).request_tokens(&desk.attempt()).await.unwrap_err();
+        (site.origin() + "/token", client(TokenEndpointAuth::None, None), DpopKey::generate().unwrap());
+    let error = request(&site, &endpoint, &client, Some(&key)).request_tokens(&site.attempt()).await.unwrap_err();
     assert!(matches!(error, LoginError::Token(TokenError::Refused { code, .. }) if code == "use_dpop_nonce"));
-    assert_eq!(desk.requests_for("/token").len(), 2);
+    assert_eq!(site.requests_for("/token").len(), 2);
     // Without a key there is no proof to put the nonce in.
-    assert!(request(&desk, &endpoint, &client, None).request_tokens(&desk.attempt()).await.is_err());
-    assert_eq!(desk.requests_for("/token").len(), 3);
+    assert!(request(&site, &endpoint, &client, None).request_tokens(&site.attempt()).await.is_err());
+    assert_eq!(site.requests_for("/token").len(), 3);
 }
 
 #[tokio::test]
-async fn t50_an_error_does_not_repeat_what_was_shown() {
-    let desk = ScriptedSite::start();
+async fn t50_errors_do_not_repeat_sent_secrets() {
+    let site = ScriptedSite::start();
     for (error, description) in
         [("invalid_grant", "hush-hush is no token"), ("invalid_grant", "not a-secret"), ("hush-hush", "x")]
     {
         let said = json!({"error": error, "error_description": description}).to_string();
-        desk.queue_response("/token", "400 Bad Request", "", &said);
+        site.queue_response("/token", "400 Bad Request", "", &said);
     }
-    let (endpoint, client) = (desk.origin() + "/token", client(TokenEndpointAuth::ClientSecretPost, Some("a-secret")));
+    let (endpoint, client) = (site.origin() + "/token", client(TokenEndpointAuth::ClientSecretPost, Some("a-secret")));
     for _ in 0..3 {
-        let error = request(&desk, &endpoint, &client, None).request_tokens(&desk.attempt()).await.unwrap_err();
+        let error = request(&site, &endpoint, &client, None).request_tokens(&site.attempt()).await.unwrap_err();
         let shown = format!("{error} {error:?}");
         assert!(!shown.contains("hush") && !shown.contains("a-secret"), "{shown}");
     }
-    assert_eq!(desk.requests_for("/token")[0].field("client_secret").as_deref(), Some("a-secret"));
+    assert_eq!(form_field(&site.requests_for("/token")[0], "client_secret").as_deref(), Some("a-secret"));
 }
 
 #[tokio::test]
-async fn t50_not_even_a_piece_of_a_long_secret_is_repeated() {
+async fn t50_errors_do_not_repeat_parts_of_long_secrets() {
     let long: String = (0..1000).map(|number: u32| char::from(b'a' + (number * number % 26) as u8)).collect();
     let token = format!("{long}-hush-hush-{long}");
-    let desk = ScriptedSite::start();
+    let site = ScriptedSite::start();
     let repeats = [
         json!({"error": "invalid_grant", "error_description": format!("{} {token}", "x".repeat(150))}),
         json!({"error": "invalid_grant", "error_description": format!("never seen {}", &token[990..1020])}),
@@ -252,14 +253,14 @@ async fn t50_not_even_a_piece_of_a_long_secret_is_repeated() {
         json!({"error": format!("no:{}", &token[..80])}),
     ];
     for said in repeats.iter().chain(&repeats) {
-        desk.queue_response("/token", "400 Bad Request", "", &said.to_string());
+        site.queue_response("/token", "400 Bad Request", "", &said.to_string());
     }
-    let (endpoint, client) = (desk.origin() + "/token", client(TokenEndpointAuth::None, None));
+    let (endpoint, client) = (site.origin() + "/token", client(TokenEndpointAuth::None, None));
     for name in ["refresh_token", "code"] {
         for said in &repeats {
-            let mut request = request(&desk, &endpoint, &client, None);
+            let mut request = request(&site, &endpoint, &client, None);
             request.fields = vec![("grant_type", "x"), (name, &token)];
-            let error = request.request_tokens(&desk.attempt()).await.unwrap_err();
+            let error = request.request_tokens(&site.attempt()).await.unwrap_err();
             let shown = format!("{error} {error:?}");
             let tells = token.as_bytes().windows(12).any(|piece| shown.contains(std::str::from_utf8(piece).unwrap()));
             assert!(!tells && shown.contains("400"), "{said}: {shown}");
@@ -268,32 +269,32 @@ async fn t50_not_even_a_piece_of_a_long_secret_is_repeated() {
 }
 
 #[tokio::test]
-async fn t40_an_endpoint_that_may_not_be_asked_is_not_waited_for() {
-    let desk = ScriptedSite::start();
+async fn t40_unsafe_token_endpoint_is_not_transient() {
+    let site = ScriptedSite::start();
     let client = client(TokenEndpointAuth::None, None);
-    desk.queue_response("/moved", "307 Temporary Redirect", "Location: https://evil.example/\r\n", "");
-    desk.queue_response("/deep", "200 OK", "", &"[".repeat(1000));
-    let moved = [desk.origin() + "/moved", desk.origin() + "/deep"];
+    site.queue_response("/moved", "307 Temporary Redirect", "Location: https://evil.example/\r\n", "");
+    site.queue_response("/deep", "200 OK", "", &"[".repeat(1000));
+    let moved = [site.origin() + "/moved", site.origin() + "/deep"];
     let others = ["https://169.254.169.254/token", "http://as.example/token", "javascript:x"];
     for endpoint in moved.iter().map(String::as_str).chain(others) {
-        let mut request = request(&desk, &moved[0], &client, None);
+        let mut request = request(&site, &moved[0], &client, None);
         request.endpoint = endpoint;
-        let error = request.request_tokens(&desk.attempt()).await.unwrap_err();
+        let error = request.request_tokens(&site.attempt()).await.unwrap_err();
         assert!(matches!(&error, LoginError::Unsafe(told) if told.starts_with(endpoint)), "{error}");
         assert!(!error.is_transient());
     }
 }
 
 #[tokio::test]
-async fn o03_whoever_cannot_be_reached_has_not_refused() {
-    let desk = ScriptedSite::start();
-    let endpoint = desk.origin() + "/token";
+async fn o03_unreachable_endpoint_is_not_a_refusal() {
+    let site = ScriptedSite::start();
+    let endpoint = site.origin() + "/token";
     let client = client(TokenEndpointAuth::None, None);
-    desk.queue_response("/token", "200 OK", "Content-Type: text/html\r\n", "<html>log in</html>");
-    let page = request(&desk, &endpoint, &client, None).request_tokens(&desk.attempt()).await;
+    site.queue_response("/token", "200 OK", "Content-Type: text/html\r\n", "<html>log in</html>");
+    let page = request(&site, &endpoint, &client, None).request_tokens(&site.attempt()).await;
     assert!(matches!(page, Err(LoginError::Token(TokenError::Unclear(_)))));
-    let mut other = request(&desk, &endpoint, &client, None);
+    let mut other = request(&site, &endpoint, &client, None);
     other.endpoint = "http://127.0.0.1:1/token";
-    let nobody = other.request_tokens(&desk.attempt()).await;
+    let nobody = other.request_tokens(&site.attempt()).await;
     assert!(matches!(nobody, Err(LoginError::Token(TokenError::Unclear(_)))));
 }

@@ -30,10 +30,10 @@ impl FileVault {
     }
 
     fn account_entry(&self, key: &AccountKey) -> Result<Option<AccountEntry>, VaultError> {
-        let shelf = self.cabinet.account_entry(key)?;
-        match shelf {
-            Some(shelf) if shelf.is_in_keyring() => Err(self.stored_elsewhere_error()),
-            shelf => Ok(shelf),
+        let account_entry = self.cabinet.account_entry(key)?;
+        match account_entry {
+            Some(account_entry) if account_entry.is_in_keyring() => Err(self.stored_elsewhere_error()),
+            account_entry => Ok(account_entry),
         }
     }
 
@@ -49,32 +49,34 @@ impl FileVault {
 
 impl Vault for FileVault {
     fn load(&self, key: &AccountKey) -> Result<Option<StoredLogin>, VaultError> {
-        let Some(shelf) = self.account_entry(key)? else { return Ok(None) };
-        shelf.current_login(key).map_err(|damage| damage.into_vault_error(&self.cabinet.path))
+        let Some(account_entry) = self.account_entry(key)? else { return Ok(None) };
+        account_entry.current_login(key).map_err(|damage| damage.into_vault_error(&self.cabinet.path))
     }
 
     fn load_for_issuer(&self, key: &AccountKey, issuer: &str) -> Result<Option<StoredLogin>, VaultError> {
-        let Some(shelf) = self.account_entry(key)? else { return Ok(None) };
-        shelf.login_at(key, issuer).map_err(|damage| damage.into_vault_error(&self.cabinet.path))
+        let Some(account_entry) = self.account_entry(key)? else { return Ok(None) };
+        account_entry.login_at(key, issuer).map_err(|damage| damage.into_vault_error(&self.cabinet.path))
     }
 
     fn load_all(&self, key: &AccountKey) -> Result<Vec<StoredLogin>, VaultError> {
-        Ok(self.account_entry(key)?.map(|shelf| shelf.all_logins()).unwrap_or_default())
+        Ok(self.account_entry(key)?.map(|account_entry| account_entry.all_logins()).unwrap_or_default())
     }
 
     fn save(&self, key: &AccountKey, kept: &StoredLogin) -> Result<(), VaultError> {
         self.cabinet.edit(|shelves| {
-            let mut shelf = shelves.account_entry(key).ok().flatten().unwrap_or_default();
-            let made_way = shelf.set_current(kept);
-            let put = shelves.insert(key, shelf).map_err(|error| error.into_vault_error(&self.cabinet.path))?;
+            let mut account_entry = shelves.account_entry(key).ok().flatten().unwrap_or_default();
+            let made_way = account_entry.set_current(kept);
+            let put = shelves.insert(key, account_entry).map_err(|error| error.into_vault_error(&self.cabinet.path))?;
             Ok(if made_way || put { EditOutcome::OverDamage } else { EditOutcome::Cleanly })
         })
     }
 
     /// Removes only the index entry of a login stored in the keyring, which is not accessible from here.
     fn remove(&self, key: &AccountKey) -> Result<bool, VaultError> {
-        let is_elsewhere =
-            self.cabinet.account_entry(key).is_ok_and(|shelf| shelf.is_some_and(|shelf| shelf.is_in_keyring()));
+        let is_elsewhere = self
+            .cabinet
+            .account_entry(key)
+            .is_ok_and(|account_entry| account_entry.is_some_and(|account_entry| account_entry.is_in_keyring()));
         let is_removed = self.cabinet.remove(key)?;
         if is_elsewhere {
             let server = UntrustedText::new(&*key.server);
@@ -87,8 +89,8 @@ impl Vault for FileVault {
         self.cabinet.keys()
     }
 
-    fn lock(&self, key: &AccountKey, patience: Duration) -> Result<Box<dyn Send>, VaultError> {
-        self.cabinet.lock(key, patience)
+    fn lock(&self, key: &AccountKey, max_wait: Duration) -> Result<Box<dyn Send>, VaultError> {
+        self.cabinet.lock(key, max_wait)
     }
 
     fn location(&self) -> String {
@@ -165,12 +167,12 @@ impl LoginFile {
         }
     }
 
-    pub(super) fn lock(&self, key: &AccountKey, patience: Duration) -> Result<Box<dyn Send>, VaultError> {
+    pub(super) fn lock(&self, key: &AccountKey, max_wait: Duration) -> Result<Box<dyn Send>, VaultError> {
         let folder = self.path.parent().unwrap_or(Path::new(""));
         if !folder.is_dir() {
             self.edit(|_| Ok(EditOutcome::Not))?;
         }
-        let lock = LockFile::acquire(&folder.join(self.lock_name(key)), patience).map_err(lock_error)?;
+        let lock = LockFile::acquire(&folder.join(self.lock_name(key)), max_wait).map_err(lock_error)?;
         Ok(Box::new(lock))
     }
 

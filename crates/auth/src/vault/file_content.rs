@@ -76,7 +76,7 @@ impl LoginFileContent {
         let accounts =
             entry.get("accounts").map(|accounts| accounts.as_object().ok_or_else(|| DamagedEntry::for_account(key)));
         match accounts.transpose()?.and_then(|accounts| accounts.get(&key.account)) {
-            Some(Value::Object(shelf)) => Ok(Some(AccountEntry(shelf.clone()))),
+            Some(Value::Object(account_entry)) => Ok(Some(AccountEntry(account_entry.clone()))),
             Some(_) => Err(DamagedEntry::for_account(key)),
             None if key.account.is_empty() && is_flat_form(entry) => Ok(Some(AccountEntry::from_flat_form(entry))),
             None => Ok(None),
@@ -84,7 +84,7 @@ impl LoginFileContent {
     }
 
     /// Inserts or replaces an account. Returns whether unreadable data were replaced.
-    pub(super) fn insert(&mut self, key: &AccountKey, shelf: AccountEntry) -> Result<bool, TooManyAccounts> {
+    pub(super) fn insert(&mut self, key: &AccountKey, account_entry: AccountEntry) -> Result<bool, TooManyAccounts> {
         let is_new = !matches!(self.account_entry(key), Ok(Some(_)));
         if is_new && self.keys().len() >= MAX_ACCOUNTS {
             return Err(TooManyAccounts);
@@ -95,7 +95,7 @@ impl LoginFileContent {
         let entry = object_member(servers, &key.server, &mut made_way);
         migrate_flat_form(entry);
         let accounts = object_member(entry, "accounts", &mut made_way);
-        let before = accounts.insert(key.account.clone(), Value::Object(shelf.0));
+        let before = accounts.insert(key.account.clone(), Value::Object(account_entry.0));
         Ok(made_way || before.is_some_and(|before| !before.is_object()))
     }
 

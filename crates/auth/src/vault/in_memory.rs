@@ -60,9 +60,9 @@ impl Vault for MemoryVault {
         Ok(self.0.table().kept.keys().cloned().collect())
     }
 
-    fn lock(&self, key: &AccountKey, patience: Duration) -> Result<Box<dyn Send>, VaultError> {
+    fn lock(&self, key: &AccountKey, max_wait: Duration) -> Result<Box<dyn Send>, VaultError> {
         let is_locked = |shelves: &mut LoginTable| shelves.locked.contains(key);
-        let waited = self.0.unlocked.wait_timeout_while(self.0.table(), patience, is_locked);
+        let waited = self.0.unlocked.wait_timeout_while(self.0.table(), max_wait, is_locked);
         let (mut shelves, waited) = waited.unwrap_or_else(PoisonError::into_inner);
         if waited.timed_out() {
             return Err(VaultError::Locked("locked by this process".to_owned()));

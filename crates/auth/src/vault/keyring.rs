@@ -30,8 +30,8 @@ impl KeyringVault {
 
     fn account_entry(&self, key: &AccountKey) -> Result<Option<AccountEntry>, VaultError> {
         match self.index.account_entry(key)? {
-            Some(shelf) if shelf.is_in_keyring() => self.keyring_entry(key),
-            shelf => Ok(shelf),
+            Some(account_entry) if account_entry.is_in_keyring() => self.keyring_entry(key),
+            account_entry => Ok(account_entry),
         }
     }
 
@@ -50,40 +50,41 @@ impl KeyringVault {
 
     fn keyring_entry(&self, key: &AccountKey) -> Result<Option<AccountEntry>, VaultError> {
         let Some(value) = self.keyring.lookup(&self.entry_name(key))? else { return Ok(None) };
-        let shelf = Some(value.reveal()).filter(|text| text.len() <= MAX_ENTRY_BYTES).and_then(AccountEntry::from_text);
-        shelf.map(Some).ok_or_else(|| damaged_entry_error(key))
+        let account_entry =
+            Some(value.reveal()).filter(|text| text.len() <= MAX_ENTRY_BYTES).and_then(AccountEntry::from_text);
+        account_entry.map(Some).ok_or_else(|| damaged_entry_error(key))
     }
 }
 
 impl Vault for KeyringVault {
     fn load(&self, key: &AccountKey) -> Result<Option<StoredLogin>, VaultError> {
-        let Some(shelf) = self.account_entry(key)? else { return Ok(None) };
-        shelf.current_login(key).map_err(|_| damaged_entry_error(key))
+        let Some(account_entry) = self.account_entry(key)? else { return Ok(None) };
+        account_entry.current_login(key).map_err(|_| damaged_entry_error(key))
     }
 
     fn load_for_issuer(&self, key: &AccountKey, issuer: &str) -> Result<Option<StoredLogin>, VaultError> {
-        let Some(shelf) = self.account_entry(key)? else { return Ok(None) };
-        shelf.login_at(key, issuer).map_err(|_| damaged_entry_error(key))
+        let Some(account_entry) = self.account_entry(key)? else { return Ok(None) };
+        account_entry.login_at(key, issuer).map_err(|_| damaged_entry_error(key))
     }
 
     fn load_all(&self, key: &AccountKey) -> Result<Vec<StoredLogin>, VaultError> {
-        Ok(self.account_entry(key)?.map(|shelf| shelf.all_logins()).unwrap_or_default())
+        Ok(self.account_entry(key)?.map(|account_entry| account_entry.all_logins()).unwrap_or_default())
     }
 
     fn save(&self, key: &AccountKey, kept: &StoredLogin) -> Result<(), VaultError> {
-        let mut shelf = match self.account_entry(key) {
-            Ok(shelf) => shelf.unwrap_or_default(),
+        let mut account_entry = match self.account_entry(key) {
+            Ok(account_entry) => account_entry.unwrap_or_default(),
             Err(VaultError::Damaged { .. }) => AccountEntry::default(),
             Err(error) => return Err(error),
         };
-        shelf.set_current(kept);
-        let text = shelf.to_text();
+        account_entry.set_current(kept);
+        let text = account_entry.to_text();
         if text.len() > MAX_ENTRY_BYTES {
             return Err(KeyringError(format!("the entry would exceed {MAX_ENTRY_BYTES} bytes")).into());
         }
         self.keyring.set(&self.entry_name(key), &Secret::new(text))?;
         self.index.edit(|shelves| match shelves.account_entry(key) {
-            Ok(Some(shelf)) if shelf.is_in_keyring() => Ok(EditOutcome::Not),
+            Ok(Some(account_entry)) if account_entry.is_in_keyring() => Ok(EditOutcome::Not),
             _ => {
                 let made_way = shelves
                     .insert(key, AccountEntry::keyring_placeholder())
@@ -102,8 +103,8 @@ impl Vault for KeyringVault {
         self.index.keys()
     }
 
-    fn lock(&self, key: &AccountKey, patience: Duration) -> Result<Box<dyn Send>, VaultError> {
-        self.index.lock(key, patience)
+    fn lock(&self, key: &AccountKey, max_wait: Duration) -> Result<Box<dyn Send>, VaultError> {
+        self.index.lock(key, max_wait)
     }
 
     fn location(&self) -> String {

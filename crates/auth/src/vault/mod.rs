@@ -85,7 +85,7 @@ pub trait Vault: Send + Sync {
     /// Returns the keys of all accounts.
     fn keys(&self) -> Result<Vec<AccountKey>, VaultError>;
     /// Excludes other renewals of an account, in this and other processes, until the guard is dropped.
-    fn lock(&self, key: &AccountKey, patience: Duration) -> Result<Box<dyn Send>, VaultError>;
+    fn lock(&self, key: &AccountKey, max_wait: Duration) -> Result<Box<dyn Send>, VaultError>;
     /// Describes the storage location, for display.
     fn location(&self) -> String;
 }

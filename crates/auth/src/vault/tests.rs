@@ -67,7 +67,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn what_is_kept_comes_back_as_it_was() {
+fn stored_logins_round_trip() {
     let folder = TempDir::new().unwrap();
     let in_keyring = KeyringVault::new(Arc::new(FakeKeyring::default()), folder.path().join("index.json"));
     let bare = StoredLogin { tokens: None, resource: None, dpop_key: None, asked: None, ..kept("", "x") };
@@ -85,7 +85,7 @@ fn what_is_kept_comes_back_as_it_was() {
 }
 
 #[test]
-fn everything_that_is_kept_of_an_account_is_found() {
+fn load_all_returns_the_logins_of_every_issuer() {
     let folder = TempDir::new().unwrap();
     let in_keyring = KeyringVault::new(Arc::new(FakeKeyring::default()), folder.path().join("index.json"));
     let in_memory = MemoryVault::default();
@@ -99,7 +99,7 @@ fn everything_that_is_kept_of_an_account_is_found() {
 }
 
 #[test]
-fn t45_each_issuer_has_a_login_of_its_own_and_one_is_current() {
+fn t45_each_issuer_has_its_own_login_and_one_is_current() {
     let folder = TempDir::new().unwrap();
     let vault = in_file(&folder);
     let (old, new) = (kept("https://old.example", "old"), kept("https://old.example/", "new"));
@@ -111,7 +111,7 @@ fn t45_each_issuer_has_a_login_of_its_own_and_one_is_current() {
 }
 
 #[test]
-fn the_flat_form_is_read_and_written_anew() {
+fn flat_file_is_read_and_rewritten() {
     let folder = TempDir::new().unwrap();
     let flat = json!({"version": 1, "servers": {"s": {
         "access_token": "a", "refresh_token": "r", "expires_at": 1.8e12, "token_type": "bearer", "scope": "x",
@@ -140,7 +140,7 @@ fn the_flat_form_is_read_and_written_anew() {
 }
 
 #[test]
-fn unknown_members_survive_at_every_level() {
+fn unknown_members_are_preserved_at_every_level() {
     let folder = TempDir::new().unwrap();
     let text = json!({"version": 1, "x": 1, "servers": {"s": {"x": 2, "accounts": {"": {
         "x": 3, "current": "i", "issuers": {"i": {"x": 4, "access_token": "a"}},
@@ -163,7 +163,7 @@ fn write_private(folder: &TempDir, bytes: &[u8]) {
 }
 
 #[test]
-fn o13_what_is_damaged_asks_for_a_login_and_is_put_aside() {
+fn o13_damaged_file_is_an_error_and_backed_up_on_save() {
     let cases: [&[u8]; 8] = [
         b"",
         b"{\"version\":1,\"servers\":{\"s\":{\"acc",
@@ -191,7 +191,7 @@ fn o13_what_is_damaged_asks_for_a_login_and_is_put_aside() {
 }
 
 #[test]
-fn o13_every_damaged_file_is_put_aside_under_a_name_of_its_own() {
+fn o13_each_damaged_file_has_its_own_backup() {
     let folder = TempDir::new().unwrap();
     for number in 1..=3 {
         write_private(&folder, format!("damage {number}").as_bytes());
@@ -202,7 +202,7 @@ fn o13_every_damaged_file_is_put_aside_under_a_name_of_its_own() {
 }
 
 #[test]
-fn o13_a_later_version_is_left_alone() {
+fn o13_newer_version_is_not_modified() {
     let folder = TempDir::new().unwrap();
     let text = br#"{"version":2,"servers":{"s":{"access_token":"a"}}}"#;
     write_private(&folder, text);
@@ -214,7 +214,7 @@ fn o13_a_later_version_is_left_alone() {
 }
 
 #[test]
-fn o13_no_error_says_what_the_file_holds() {
+fn o13_errors_do_not_contain_file_contents() {
     let canary = "canary-7f3a";
     for text in [
         format!(r#"{{"version":1,"servers":{{"s":{{"access_token":["{canary}"]}}}}}}"#),
@@ -229,7 +229,7 @@ fn o13_no_error_says_what_the_file_holds() {
 }
 
 #[test]
-fn t46_the_file_is_private_and_nothing_else_is_read() {
+fn t46_file_is_private_and_insecure_files_are_refused() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("new/below").join(FILE);
     let vault = FileVault::new(&path);
@@ -265,7 +265,7 @@ fn t46_the_file_is_private_and_nothing_else_is_read() {
 }
 
 #[test]
-fn there_are_only_so_many_accounts() {
+fn account_count_and_file_size_are_limited() {
     let folder = TempDir::new().unwrap();
     let accounts: Value = (0..1000).map(|number| (number.to_string(), json!({"in_keyring": true}))).collect();
     write_private(&folder, json!({"version": 1, "servers": {"s": {"accounts": accounts}}}).to_string().as_bytes());
@@ -277,19 +277,19 @@ fn there_are_only_so_many_accounts() {
 }
 
 #[test]
-fn o06_a_lock_that_cannot_be_had_is_never_done_without() {
+fn o06_unavailable_lock_is_an_error() {
     let folder = TempDir::new().unwrap();
     let vault = FileVault::new(folder.path().join("below").join(FILE));
-    let patience = Duration::from_millis(20);
-    let held = vault.lock(&key("s", ""), patience).unwrap();
-    assert!(matches!(vault.lock(&key("s", ""), patience), Err(VaultError::Locked(_))));
-    let other = vault.lock(&key("s", "other"), patience).unwrap();
+    let max_wait = Duration::from_millis(20);
+    let held = vault.lock(&key("s", ""), max_wait).unwrap();
+    assert!(matches!(vault.lock(&key("s", ""), max_wait), Err(VaultError::Locked(_))));
+    let other = vault.lock(&key("s", "other"), max_wait).unwrap();
     drop((held, other));
-    drop(vault.lock(&key("s", ""), patience).unwrap());
+    drop(vault.lock(&key("s", ""), max_wait).unwrap());
     assert_eq!(fs::read_dir(folder.path().join("below")).unwrap().count(), 0);
     // As on a file system without locks: an immediate error, without the timeout.
     let name = {
-        let _held = vault.lock(&key("s", ""), patience).unwrap();
+        let _held = vault.lock(&key("s", ""), max_wait).unwrap();
         fs::read_dir(folder.path().join("below")).unwrap().next().unwrap().unwrap().path()
     };
     fs::create_dir(&name).unwrap();
@@ -335,7 +335,7 @@ impl Keyring for FakeKeyring {
 }
 
 #[test]
-fn o12_a_keyring_in_trouble_is_an_error_and_never_a_reason_to_write_plain_text() {
+fn o12_keyring_failure_never_falls_back_to_plain_text() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join(FILE);
     let keyring = Arc::new(FakeKeyring::default());
@@ -366,7 +366,7 @@ fn o12_a_keyring_in_trouble_is_an_error_and_never_a_reason_to_write_plain_text()
 }
 
 #[test]
-fn o12_two_files_do_not_share_what_is_in_the_keyring() {
+fn o12_files_do_not_share_keyring_entries() {
     let folder = TempDir::new().unwrap();
     let keyring = Arc::new(FakeKeyring::default());
     let vaults = ["one.json", "two.json"].map(|name| KeyringVault::new(keyring.clone(), folder.path().join(name)));
@@ -379,7 +379,7 @@ fn o12_two_files_do_not_share_what_is_in_the_keyring() {
 }
 
 #[test]
-fn o12_a_login_in_a_keyring_that_is_not_in_use_is_forgotten_and_replaced() {
+fn o12_login_in_unused_keyring_is_deleted_and_replaced() {
     let folder = TempDir::new().unwrap();
     let keyring = Arc::new(FakeKeyring::default());
     let vault = KeyringVault::new(keyring.clone(), folder.path().join(FILE));
@@ -395,7 +395,7 @@ fn o12_a_login_in_a_keyring_that_is_not_in_use_is_forgotten_and_replaced() {
 }
 
 #[test]
-fn o12_the_place_is_chosen_and_told() {
+fn o12_vault_choice_determines_the_location() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join(FILE);
     let file = format!("the file `{}`", path.display());
@@ -418,7 +418,7 @@ fn o12_the_place_is_chosen_and_told() {
 }
 
 #[test]
-fn a_login_moves_from_the_file_to_the_keyring_when_it_is_next_kept() {
+fn login_moves_from_file_to_keyring_on_save() {
     let folder = TempDir::new().unwrap();
     in_file(&folder).save(&key("s", ""), &kept("i", "plain")).unwrap();
     let keyring = Arc::new(FakeKeyring::default());

@@ -25,7 +25,7 @@ async fn check(scene: &Scene, account: &Account, grant: &str) {
 }
 
 #[tokio::test]
-async fn a_client_is_its_own_account_by_secret() {
+async fn client_credentials_with_secret() {
     let scene = Scene::new(|switches| switches.client_auth = ClientAuthMethod::Basic);
     let (id, secret) = scene.authd.registered_client();
     let account = account(&scene, |settings| {
@@ -36,7 +36,7 @@ async fn a_client_is_its_own_account_by_secret() {
 }
 
 #[tokio::test]
-async fn a_client_is_its_own_account_by_key() {
+async fn client_credentials_with_private_key() {
     let scene = Scene::new(|switches| switches.client_auth = ClientAuthMethod::Key);
     let account = account(&scene, |settings| {
         settings.client_id = Some(scene.authd.registered_client().0);
@@ -47,7 +47,7 @@ async fn a_client_is_its_own_account_by_key() {
 }
 
 #[tokio::test]
-async fn an_enterprise_vouches_for_a_person() {
+async fn enterprise_grant_exchanges_the_id_token() {
     let scene = Scene::new(|switches| switches.client_auth = ClientAuthMethod::Basic);
     let (id, secret) = scene.authd.registered_client();
     let account = account(&scene, |settings| {
@@ -63,7 +63,7 @@ async fn an_enterprise_vouches_for_a_person() {
 }
 
 #[tokio::test]
-async fn a_machine_vouches_for_itself_and_is_not_asked_twice() {
+async fn workload_assertion_is_used_once_without_fallback() {
     let scene = Scene::new(|_| {});
     let workload = |assertion: String| {
         account(&scene, |settings| {
@@ -83,7 +83,7 @@ async fn a_machine_vouches_for_itself_and_is_not_asked_twice() {
 }
 
 #[tokio::test]
-async fn tokens_are_bound_to_a_key_where_the_server_wants_it() {
+async fn required_dpop_survives_refresh_nonce_and_restart() {
     for dpop in [DpopRequirement::Required, DpopRequirement::Nonce] {
         let scene = Scene::new(|switches| switches.dpop = dpop);
         let account = scene.attended();
@@ -99,7 +99,7 @@ async fn tokens_are_bound_to_a_key_where_the_server_wants_it() {
 }
 
 #[tokio::test]
-async fn tokens_are_bound_to_a_key_only_as_the_owner_allows() {
+async fn dpop_always_binds_tokens() {
     let scene = Scene::new(|_| {});
     let always = account(&scene, |settings| settings.dpop = Binding::Always);
     always.log_in(scene.person()).await.unwrap();
@@ -108,7 +108,7 @@ async fn tokens_are_bound_to_a_key_only_as_the_owner_allows() {
 }
 
 #[tokio::test]
-async fn another_device_logs_in_or_does_not() {
+async fn device_login_is_granted_denied_or_expired() {
     // Together, since each has to wait for a second before it may ask.
     tokio::join!(
         check_device(DeviceLoginOutcome::Granted, |error| error.is_none()),

@@ -11,7 +11,7 @@ use wharf_testkit::authd::{
 use crate::scene::Scene;
 
 #[tokio::test]
-async fn o07_every_place_is_found() {
+async fn o07_every_metadata_location_is_found() {
     let descriptions = [MetadataLocation::Header, MetadataLocation::Path, MetadataLocation::Root];
     let metadata = [
         (IssuerMetadataLocation::Oauth, ""),
@@ -33,7 +33,7 @@ async fn o07_every_place_is_found() {
 }
 
 #[tokio::test]
-async fn o07_servers_of_2025_03_26_are_found() {
+async fn o07_servers_of_2025_03_26_are_supported() {
     for metadata in [IssuerMetadataLocation::Oauth, IssuerMetadataLocation::Absent] {
         let scene = Scene::new(|switches| {
             (switches.one_origin, switches.metadata) = (true, metadata);
@@ -45,7 +45,7 @@ async fn o07_servers_of_2025_03_26_are_found() {
 }
 
 #[tokio::test]
-async fn o07_t42_t49_documents_that_are_not_good_enough_open_no_page() {
+async fn o07_t42_t49_defective_issuer_metadata_opens_no_page() {
     let name = || "code_challenge_methods_supported".to_owned();
     let faults = [
         DocumentDefect::WrongIssuer,
@@ -72,7 +72,7 @@ async fn o07_t42_t49_documents_that_are_not_good_enough_open_no_page() {
 }
 
 #[tokio::test]
-async fn o07_descriptions_that_are_not_good_enough_open_no_page() {
+async fn o07_defective_resource_metadata_opens_no_page() {
     let faults = [
         DocumentDefect::Html,
         DocumentDefect::Without("resource".to_owned()),
@@ -90,14 +90,14 @@ async fn o07_descriptions_that_are_not_good_enough_open_no_page() {
 }
 
 #[tokio::test]
-async fn o07_metadata_is_not_followed_to_another_origin() {
+async fn o07_metadata_redirect_to_another_origin_is_refused() {
     let scene = Scene::new(|switches| switches.metadata_fault = DocumentDefect::Redirect);
     scene.refused_login().await;
     assert!(scene.authd.requests().iter().all(|seen| seen.site != ListenerSite::Second));
 }
 
 #[tokio::test]
-async fn t43_a_description_of_another_server_ends_it_before_anything_is_asked() {
+async fn t43_foreign_resource_metadata_ends_discovery() {
     let scene = Scene::new(|switches| switches.resource = Resource::Foreign);
     let account = scene.attended();
     assert_eq!(scene.ask(&account, "tools/list").await.unwrap_err().remedy, AuthRecovery::Reading);
@@ -110,7 +110,7 @@ async fn t43_a_description_of_another_server_ends_it_before_anything_is_asked() 
 }
 
 #[tokio::test]
-async fn o08_a_person_who_denies_has_denied() {
+async fn o08_denied_login_exchanges_no_code() {
     let scene = Scene::new(|switches| switches.page = LoginPageBehaviour::Denied);
     let error = scene.refused_login().await;
     assert!(matches!(error, LoginError::Denied(_)), "{error:?}");
@@ -118,7 +118,7 @@ async fn o08_a_person_who_denies_has_denied() {
 }
 
 #[tokio::test]
-async fn o10_two_logins_at_once_are_one() {
+async fn o10_concurrent_logins_share_one_flow() {
     let scene = Scene::new(|_| {});
     let account = scene.account();
     let (first, second) = tokio::join!(account.log_in(scene.person()), account.log_in(scene.person()));
@@ -127,7 +127,7 @@ async fn o10_two_logins_at_once_are_one() {
 }
 
 #[tokio::test]
-async fn o11_a_registration_that_fails_says_so() {
+async fn o11_failed_registration_suggests_a_client_id() {
     for registration in
         [RegistrationBehaviour::BadRequest, RegistrationBehaviour::TooMany, RegistrationBehaviour::Absent]
     {
@@ -142,7 +142,7 @@ async fn o11_a_registration_that_fails_says_so() {
 }
 
 #[tokio::test]
-async fn o11_a_client_that_was_deleted_is_registered_once_more() {
+async fn o11_deleted_client_is_reregistered() {
     let scene = Scene::new(|_| {});
     let account = scene.attended();
     assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
@@ -153,7 +153,7 @@ async fn o11_a_client_that_was_deleted_is_registered_once_more() {
 }
 
 #[tokio::test]
-async fn o11_clients_prove_themselves_as_they_were_registered() {
+async fn o11_clients_authenticate_as_registered() {
     for auth in [ClientAuthMethod::None, ClientAuthMethod::Basic, ClientAuthMethod::Post] {
         let scene = Scene::new(|switches| switches.client_auth = auth);
         let account = scene.logged_in().await;
@@ -164,7 +164,7 @@ async fn o11_clients_prove_themselves_as_they_were_registered() {
 }
 
 #[tokio::test]
-async fn o14_t45_a_moved_issuer_sees_nothing_of_the_first() {
+async fn o14_t45_moved_issuer_sees_nothing_of_the_first() {
     let scene = Scene::new(|_| {});
     let account = scene.attended();
     assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
@@ -178,7 +178,7 @@ async fn o14_t45_a_moved_issuer_sees_nothing_of_the_first() {
 }
 
 #[tokio::test]
-async fn t41_an_answer_of_another_issuer_is_not_exchanged() {
+async fn t41_code_of_another_issuer_is_not_exchanged() {
     let cases = [
         (IssParameter::Right, true, true),
         (IssParameter::Right, false, true),
@@ -200,7 +200,7 @@ async fn t41_an_answer_of_another_issuer_is_not_exchanged() {
 }
 
 #[tokio::test]
-async fn t41_a_denial_of_another_issuer_is_not_shown() {
+async fn t41_denial_of_another_issuer_is_not_shown() {
     let scene =
         Scene::new(|switches| (switches.page, switches.iss) = (LoginPageBehaviour::Denied, IssParameter::Wrong));
     let error = scene.refused_login().await;
@@ -209,7 +209,7 @@ async fn t41_a_denial_of_another_issuer_is_not_shown() {
 }
 
 #[tokio::test]
-async fn a_logout_says_whether_the_tokens_are_worth_anything_still() {
+async fn logout_reports_tokens_that_remain_valid() {
     use wharf_testkit::authd::RevocationBehaviour;
     for (revocation, is_said) in [
         (RevocationBehaviour::Good, false),

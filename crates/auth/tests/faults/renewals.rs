@@ -14,7 +14,7 @@ const HOUR: i64 = 3_600_000;
 const DAY: i64 = 24 * HOUR;
 
 #[tokio::test]
-async fn o01_tokens_are_renewed_ahead_and_when_refused() {
+async fn o01_tokens_are_refreshed_before_expiry_and_on_401() {
     let scene = Scene::new(|_| {});
     let account = scene.logged_in().await;
     let knocks = scene.authd.counts().refusals;
@@ -30,7 +30,7 @@ async fn o01_tokens_are_renewed_ahead_and_when_refused() {
 }
 
 #[tokio::test]
-async fn o01_clocks_that_disagree_by_five_minutes_cost_one_renewal() {
+async fn o01_clock_skew_of_five_minutes_costs_one_refresh() {
     for skew in [-300_000, 300_000] {
         let scene = Scene::new(|_| {});
         let account = scene.logged_in().await;
@@ -44,7 +44,7 @@ async fn o01_clocks_that_disagree_by_five_minutes_cost_one_renewal() {
 }
 
 #[tokio::test]
-async fn o01_a_server_that_is_never_content_ends_it() {
+async fn o01_repeated_rejections_end_the_request() {
     let scene = Scene::new(|switches| switches.access_uses = Some(0));
     let account = scene.attended();
     assert!(scene.ask(&account, "tools/list").await.is_err());
@@ -59,7 +59,7 @@ async fn o01_a_server_that_is_never_content_ends_it() {
 }
 
 #[tokio::test]
-async fn o02_what_another_process_renewed_is_taken_over() {
+async fn o02_tokens_refreshed_by_another_process_are_adopted() {
     let scene = Scene::new(|_| {});
     let ours = scene.logged_in().await;
     let other = scene.account();
@@ -72,7 +72,7 @@ async fn o02_what_another_process_renewed_is_taken_over() {
 }
 
 #[tokio::test]
-async fn t47_of_several_processes_at_once_one_renews() {
+async fn t47_concurrent_processes_refresh_once() {
     let scene = Scene::new(|_| {});
     scene.logged_in().await;
     let accounts = [(); 8].map(|()| scene.account());
@@ -86,7 +86,7 @@ async fn t47_of_several_processes_at_once_one_renews() {
 }
 
 #[tokio::test]
-async fn o03_only_a_final_refusal_costs_the_login() {
+async fn o03_only_a_final_refusal_deletes_the_login() {
     let cases = [
         (TokenBehaviour::InvalidGrant, AuthRecovery::Login, false),
         (TokenBehaviour::OtherError, AuthRecovery::Waiting, true),
@@ -115,7 +115,7 @@ async fn o03_only_a_final_refusal_costs_the_login() {
 }
 
 #[tokio::test]
-async fn o03_a_silent_endpoint_costs_half_a_minute_and_no_login() {
+async fn o03_silent_token_endpoint_times_out_without_logout() {
     let scene = Scene::new(|switches| switches.refresh = TokenBehaviour::Hang);
     let account = scene.logged_in().await;
     scene.authd.expire_access_tokens();
@@ -133,7 +133,7 @@ async fn o03_a_silent_endpoint_costs_half_a_minute_and_no_login() {
 }
 
 #[tokio::test]
-async fn o04_a_refresh_token_that_is_not_repeated_is_kept() {
+async fn o04_omitted_refresh_token_is_retained() {
     let scene = Scene::new(|switches| switches.rotation = RefreshRotation::Omitted);
     let account = scene.logged_in().await;
     for renewals in 1..4 {
@@ -144,7 +144,7 @@ async fn o04_a_refresh_token_that_is_not_repeated_is_kept() {
 }
 
 #[tokio::test]
-async fn o05_an_answer_that_was_lost_costs_at_most_a_login() {
+async fn o05_lost_token_response_costs_at_most_a_login() {
     let scene = Scene::new(|switches| switches.refresh = TokenBehaviour::CutAfter);
     let account = scene.logged_in().await;
     scene.authd.expire_access_tokens();
@@ -159,7 +159,7 @@ async fn o05_an_answer_that_was_lost_costs_at_most_a_login() {
 }
 
 #[tokio::test]
-async fn o13_a_damaged_file_asks_for_a_login_and_is_not_lost() {
+async fn o13_damaged_file_needs_a_login_and_is_backed_up() {
     for damage in ["", "{\"version\":1,\"servers\"", "[]"] {
         let scene = Scene::new(|_| {});
         scene.logged_in().await;
@@ -176,7 +176,7 @@ async fn o13_a_damaged_file_asks_for_a_login_and_is_not_lost() {
 }
 
 #[tokio::test]
-async fn o17_any_expires_in_is_survived() {
+async fn o17_invalid_expires_in_is_tolerated() {
     for said in [json!(0), json!(-1), json!("3600"), json!(1e300), json!([]), Value::Null] {
         let scene = Scene::new(|switches| switches.expires_in = said.clone());
         let account = scene.logged_in().await;
@@ -191,7 +191,7 @@ async fn o17_any_expires_in_is_survived() {
 }
 
 #[tokio::test]
-async fn o18_a_hundred_callers_make_one_request() {
+async fn o18_hundred_callers_share_one_refresh() {
     let scene = Scene::new(|_| {});
     let account = scene.logged_in().await;
     scene.authd.expire_access_tokens();
@@ -210,7 +210,7 @@ async fn o18_a_hundred_callers_make_one_request() {
 }
 
 #[tokio::test]
-async fn o18_a_slow_endpoint_holds_nobody_for_longer_than_half_a_minute() {
+async fn o18_slow_token_endpoint_times_out_after_30s() {
     let scene = Scene::new(|_| {});
     let account = scene.logged_in().await;
     scene.authd.expire_access_tokens();
@@ -236,7 +236,7 @@ async fn o18_a_slow_endpoint_holds_nobody_for_longer_than_half_a_minute() {
 }
 
 #[tokio::test]
-async fn o19_a_logout_wins_over_a_renewal() {
+async fn o19_logout_wins_over_refresh() {
     let scene = Scene::new(|_| {});
     let account = scene.logged_in().await;
     scene.authd.expire_access_tokens();
@@ -255,7 +255,7 @@ async fn o19_a_logout_wins_over_a_renewal() {
 }
 
 #[tokio::test]
-async fn o20_a_clock_that_jumps_a_day_does_not_end_a_login() {
+async fn o20_clock_jump_of_a_day_does_not_end_a_login() {
     for jump in [-DAY, DAY] {
         let scene = Scene::new(|_| {});
         let account = scene.account();

@@ -14,7 +14,7 @@ use crate::scene::Scene;
 static LOG: Mutex<String> = Mutex::new(String::new());
 
 #[tokio::test]
-async fn t50_no_secret_is_logged_shown_or_told() {
+async fn t50_secrets_are_absent_from_logs_errors_and_debug() {
     tracing::subscriber::set_global_default(Log).unwrap();
     let mut said = String::new();
     for auth in [ClientAuthMethod::None, ClientAuthMethod::Basic, ClientAuthMethod::Post] {
@@ -48,7 +48,7 @@ async fn t50_no_secret_is_logged_shown_or_told() {
 }
 
 #[tokio::test]
-async fn t46_nobody_else_may_read_what_is_kept() {
+async fn t46_stored_files_are_private() {
     let scene = Scene::new(|_| {});
     scene.logged_in().await;
     let mut files = 0;

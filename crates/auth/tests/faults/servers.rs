@@ -6,7 +6,7 @@ use wharf_testkit::authd::{ListenerSite, MetadataLocation, RecordedRequest, Scop
 use crate::scene::Scene;
 
 #[tokio::test]
-async fn an_open_server_costs_nothing() {
+async fn open_server_causes_one_plain_request() {
     let scene = Scene::new(|switches| switches.open = true);
     assert_eq!(scene.ask(&scene.attended(), "tools/list").await, Ok(200));
     assert_eq!(scene.authd.requests().len(), 1);
@@ -14,7 +14,7 @@ async fn an_open_server_costs_nothing() {
 }
 
 #[tokio::test]
-async fn a_login_asks_for_what_the_challenge_names() {
+async fn login_requests_the_scope_of_the_challenge() {
     let scene = Scene::new(|switches| {
         switches.challenge_scope = Some("mcp:basic".to_owned());
         switches.scopes_supported = vec!["mcp:other".to_owned()];
@@ -25,7 +25,7 @@ async fn a_login_asks_for_what_the_challenge_names() {
 }
 
 #[tokio::test]
-async fn o15_a_stream_that_breaks_off_with_its_token_costs_one_renewal() {
+async fn o15_stream_broken_by_expiry_costs_one_refresh() {
     let scene = Scene::new(|switches| switches.break_stream = true);
     let account = scene.logged_in().await;
     let mut response = scene.send(&account, "tools/call").await.unwrap();
@@ -39,7 +39,7 @@ async fn o15_a_stream_that_breaks_off_with_its_token_costs_one_renewal() {
 }
 
 #[tokio::test]
-async fn o16_more_is_asked_for_only_of_a_person() {
+async fn o16_step_up_requires_an_attended_account() {
     let scene = Scene::new(|switches| {
         switches.challenge_scope = Some("mcp:basic".to_owned());
         switches.step_up = ScopeRequirement::Needs("mcp:write".to_owned());
@@ -57,7 +57,7 @@ async fn o16_more_is_asked_for_only_of_a_person() {
 }
 
 #[tokio::test]
-async fn t48_a_server_that_always_wants_more_is_given_up() {
+async fn t48_endless_step_up_is_abandoned() {
     let scene = Scene::new(|switches| switches.step_up = ScopeRequirement::Forever);
     let account = scene.attended();
     let why = scene.ask(&account, "tools/call").await.unwrap_err();
@@ -69,7 +69,7 @@ async fn t48_a_server_that_always_wants_more_is_given_up() {
 }
 
 #[tokio::test]
-async fn o14_nothing_is_registered_at_presumed_places_because_descriptions_are_away() {
+async fn o14_missing_metadata_does_not_use_presumed_endpoints() {
     let scene = Scene::new(|_| {});
     let account = scene.attended();
     assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
@@ -88,7 +88,7 @@ async fn o14_nothing_is_registered_at_presumed_places_because_descriptions_are_a
 }
 
 #[tokio::test]
-async fn a_refusal_that_does_not_say_where_to_log_in_is_made_up_for() {
+async fn challenge_without_metadata_url_is_completed_by_a_probe() {
     let scene = Scene::new(|switches| switches.description = MetadataLocation::Header);
     let account = scene.attended();
     let headers =
@@ -100,7 +100,7 @@ async fn a_refusal_that_does_not_say_where_to_log_in_is_made_up_for() {
 }
 
 #[tokio::test]
-async fn t43_tokens_are_shown_to_their_server_alone() {
+async fn t43_tokens_are_sent_only_to_their_server() {
     let scene = Scene::new(|_| {});
     let account = scene.attended();
     assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));

@@ -7,30 +7,21 @@
 //! test; more are the full size: 16 processes that see 500 expiries each, and 200 kills per run.
 
 #![allow(
-    clippy::print_stdout,
     clippy::exit,
     clippy::disallowed_methods,
     clippy::unwrap_used,
-    reason = "a test runner prints, exits, reads its environment and may panic"
+    reason = "a test runner exits, reads its environment and may panic"
 )]
 
 mod crowd;
 mod issuer;
 mod kills;
-mod page;
 mod renewer;
 
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use wharf_testkit::torture::{TortureRow, TortureSuite};
 
 /// What came of one kind of torture.
-pub struct Row {
-    name: &'static str,
-    what: String,
-    times: usize,
-    tally: Tally,
-    took: Duration,
-}
+pub type Row = TortureRow<Tally>;
 
 /// What must not have happened, all but the last three.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -54,14 +45,16 @@ pub struct Tally {
     pub accounted: usize,
 }
 
-/// Does its worst as many times as there are runs.
-type Torture = fn(usize) -> Row;
-
-struct Arguments {
-    filter: String,
-    runs: usize,
-    table: Option<PathBuf>,
-}
+const SUITE: TortureSuite<Tally> = TortureSuite {
+    tests: &[("t47-crowd", crowd::run), ("o05-kills", kills::run)],
+    title: "Logins survive being renewed",
+    columns: &["exchanges", "presented twice", "logins", "of those accounted for", "torn", "failed", "left behind"],
+    note: "The authorization server takes every refresh token once. Presented twice: a refresh token that was shown \
+           again while the first time was under way, or after what came of it had been kept. Accounted for: logins \
+           that were needed because a process was killed after the server had exchanged its refresh token and \
+           before the new one was on the disk, by the server's own count. Torn: a file that could not be read \
+           after a kill. Left behind: files beside the file in the end.",
+};
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -70,53 +63,18 @@ fn main() {
         ["renewer", path, address, expiries] => {
             renewer::live(path.as_ref(), address.parse().unwrap(), expiries.parse().unwrap());
         }
-        _ => std::process::exit(run(&read(&words))),
+        _ => std::process::exit(SUITE.run(&words)),
     }
 }
 
-fn run(arguments: &Arguments) -> i32 {
-    let tests: [(&str, Torture); 2] = [("t47-crowd", crowd::run), ("o05-kills", kills::run)];
-    let tests = tests.iter().filter(|(name, _)| name.contains(&arguments.filter));
-    let rows: Vec<Row> = tests.map(|(_, test)| timed(*test, arguments.runs)).collect();
-    for row in &rows {
-        let remark = if row.is_good() { "ok".to_owned() } else { format!("FAILED: {:?}", row.tally) };
-        println!("test torture/{} ({} times, {:.1} s) ... {remark}", row.name, row.times, row.took.as_secs_f64());
-    }
-    if let Some(table) = &arguments.table {
-        page::write(table, &rows);
-    }
-    let failed = rows.iter().filter(|row| !row.is_good()).count();
-    println!(
-        "\ntest result: {}. {} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out",
-        if failed == 0 { "ok" } else { "FAILED" },
-        rows.len() - failed
-    );
-    i32::from(failed > 0 || rows.is_empty())
-}
-
-fn timed(test: Torture, runs: usize) -> Row {
-    let began = Instant::now();
-    let row = test(runs);
-    Row { took: began.elapsed(), ..row }
-}
-
-impl Row {
+impl wharf_testkit::torture::Tally for Tally {
     fn is_good(&self) -> bool {
-        let Tally { rotations, caught, accounted, .. } = self.tally;
-        rotations > 0 && self.tally == Tally { rotations, caught, accounted, ..Tally::default() }
+        let Self { rotations, caught, accounted, .. } = *self;
+        rotations > 0 && *self == Self { rotations, caught, accounted, ..Self::default() }
     }
-}
 
-fn read(words: &[&str]) -> Arguments {
-    let mut arguments = Arguments { filter: String::new(), runs: 1, table: None };
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        match *word {
-            "--runs" => arguments.runs = words.next().and_then(|runs| runs.parse().ok()).unwrap_or(1),
-            "--table" => arguments.table = words.next().map(PathBuf::from),
-            word if !word.starts_with('-') => arguments.filter = word.to_owned(),
-            _ => {}
-        }
+    fn cells(&self) -> Vec<usize> {
+        let logins = self.logins + self.accounted;
+        vec![self.rotations, self.doubles, logins, self.accounted, self.torn, self.failed, self.left]
     }
-    arguments
 }

@@ -1,5 +1,7 @@
 //! `wharf approve` and `wharf revoke`: a project's servers start only after the user has approved them.
 
+mod tool;
+
 use serde::Serialize;
 use wharf::ConsentAnswer;
 use wharf_config::ConfiguredServer;
@@ -10,7 +12,7 @@ use wharf_terminal::approval::{
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure, FailureKind};
 use wharf_terminal::question;
 use wharf_terminal::servers::printable_word;
-use wharf_terminal::session::{CommandSession, CommonArgs};
+use wharf_terminal::session::{CommandSession, JsonArgs};
 use wharf_terminal::style::{NAME, paint};
 use wharf_terminal::suggestions::suggestion;
 use wharf_terminal::table::wrap_gutter;
@@ -26,26 +28,26 @@ or a variable changes, or the content of the program, of a file among the argume
 of files that launchers read in the directory (package.json, .npmrc, pyproject.toml). Files loaded by these are \
 not covered. Your own servers that refer to the project directory (${project}) need one approval per project.
 
+A tool whose definition changed since it was approved is not called without a prompt. With --tool the change is \
+shown line by line and the new definition is approved.
+
 Examples:
   wharf approve
   wharf approve docs
   wharf approve docs --json | jq -r '.items[0].digest'
-  wharf approve docs --digest 3f29c1d0a4be")]
+  wharf approve docs --digest 3f29c1d0a4be
+  wharf approve --tool docs.search")]
 pub struct ApproveArgs {
     /// Servers to review; default: all that await approval
     servers: Vec<String>,
+    /// Review the changed definition of a tool instead, given as SERVER.TOOL
+    #[arg(long, value_name = "SERVER.TOOL", conflicts_with = "servers")]
+    tool: Option<String>,
     /// Approve without asking if the digest starts with this prefix (12 digits or more)
     #[arg(long, value_name = "HEX")]
     digest: Option<String>,
-    /// Write one JSON document instead of text
-    #[arg(long, help_heading = "Output")]
-    json: bool,
-}
-
-impl ApproveArgs {
-    pub fn common(&self) -> CommonArgs {
-        CommonArgs { json: self.json, ..CommonArgs::default() }
-    }
+    #[command(flatten)]
+    pub output: JsonArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -60,20 +62,12 @@ pub struct RevokeArgs {
     /// Revoke every approval of this project
     #[arg(long, conflicts_with = "servers")]
     all: bool,
-    /// Write one JSON document instead of text
-    #[arg(long, help_heading = "Output")]
-    json: bool,
-}
-
-impl RevokeArgs {
-    pub fn common(&self) -> CommonArgs {
-        CommonArgs { json: self.json, ..CommonArgs::default() }
-    }
+    #[command(flatten)]
+    pub output: JsonArgs,
 }
 
 #[derive(Serialize)]
 struct ApproveDocument<'a> {
-    schema: u32,
     success: bool,
     items: Vec<PendingApprovalDocument<'a>>,
 }
@@ -94,6 +88,9 @@ struct PendingApprovalDocument<'a> {
 }
 
 pub async fn run(args: &ApproveArgs, session: &CommandSession) -> CommandResult {
+    if let Some(word) = &args.tool {
+        return tool::run(word, args, session).await;
+    }
     let waiting = find_pending(args, session)?;
     let mut approved = Vec::new();
     for one in &waiting {
@@ -107,14 +104,14 @@ pub async fn run(args: &ApproveArgs, session: &CommandSession) -> CommandResult 
     if session.console.manner.json {
         let items = waiting.iter().zip(&approved).map(|(one, approved)| document(one, *approved)).collect();
         let success = approved.iter().all(|approved| *approved);
-        session.console.print_json(&ApproveDocument { schema: 1, success, items })?;
+        session.console.print_document(success, &ApproveDocument { success, items })?;
     } else if waiting.is_empty() {
         session.console.say("No server awaits approval.");
     }
     if approved.iter().all(|approved| *approved) {
         Ok(CommandEnding::Fine)
     } else {
-        Ok(CommandEnding::Told(FailureKind::Denied))
+        Ok(CommandEnding::Reported(FailureKind::Denied))
     }
 }
 
@@ -137,7 +134,7 @@ pub async fn revoke(args: &RevokeArgs, session: &CommandSession) -> CommandResul
         taken.extend(revoked);
     }
     if session.console.manner.json {
-        session.console.print_json(&serde_json::json!({ "schema": 1, "success": true, "revoked": taken }))?;
+        session.console.print_document(true, &serde_json::json!({ "success": true, "revoked": taken }))?;
     } else if taken.is_empty() {
         session.console.say("No such approval.");
     } else {
@@ -184,14 +181,19 @@ fn find_pending(args: &ApproveArgs, session: &CommandSession) -> Result<Vec<Wait
 
 async fn confirm_approval(args: &ApproveArgs, session: &CommandSession, one: &Waiting) -> bool {
     if let Some(digest) = &args.digest {
-        let digest = digest.to_lowercase();
-        return digest.len() >= MIN_DIGEST_PREFIX && one.what.digest().to_string().starts_with(&digest);
+        return matches_digest(digest, one.what.digest());
     }
     if session.console.manner.json || !question::has_terminal() {
         return false;
     }
     let prompt = question::approval_prompt(one.server.name.as_str());
     question::confirm(&session.console, &one.review_text(), &prompt).await
+}
+
+/// Reports whether a text is a sufficiently long prefix of the digest.
+fn matches_digest(prefix: &str, digest: impl ToString) -> bool {
+    let prefix = prefix.to_lowercase();
+    prefix.len() >= MIN_DIGEST_PREFIX && digest.to_string().starts_with(&prefix)
 }
 
 fn report_decision(session: &CommandSession, one: &Waiting, agreed: bool, is_by_digest: bool) -> Result<(), Failure> {

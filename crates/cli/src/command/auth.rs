@@ -14,6 +14,7 @@ use wharf_spec::{HttpSpec, ServerEntry, ServerSpec, UntrustedText};
 use wharf_terminal::accounts::{LoginPageMode, has_own_credentials, login_visitor};
 use wharf_terminal::age::ExpiryText;
 use wharf_terminal::clock::{timestamp, unix_time};
+use wharf_terminal::count_text::CountText;
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure, login_arguments};
 use wharf_terminal::login_errors::login_failure;
 use wharf_terminal::servers::{UrlArg, connect_one, printable_word};
@@ -158,11 +159,14 @@ fn report_login(session: &CommandSession, done: &LoginReport<'_>) -> Result<(), 
     if session.console.manner.json {
         // A failure after the login is written as a document of its own.
         let Ok(tools) = done.tools else { return Ok(()) };
-        return session.console.print_json(&json!({
-            "schema": 1, "success": true, "server": printable_word(&key.server), "account": key.account,
-            "issuer": done.kept.issuer, "scope": scope, "expires_at": expires.map(|at| timestamp(unix_time(at))),
-            "renewable": renewable, "place": done.place, "tools": tools,
-        }));
+        return session.console.print_document(
+            true,
+            &json!({
+                "success": true, "server": printable_word(&key.server), "account": key.account,
+                "issuer": done.kept.issuer, "scope": scope, "expires_at": expires.map(|at| timestamp(unix_time(at))),
+                "renewable": renewable, "place": done.place, "tools": tools,
+            }),
+        );
     }
     let say = |label: &str, text: &str| session.console.say(format_args!("  {} {text}", paint(QUIET, label)));
     let issuer = UntrustedText::new(done.kept.issuer.as_str());
@@ -176,11 +180,8 @@ fn report_login(session: &CommandSession, done: &LoginReport<'_>) -> Result<(), 
     say("token:", &ends.into_iter().chain([renewed.to_owned()]).collect::<Vec<_>>().join(", "));
     say("stored in:", done.place);
     if let Ok(tools) = done.tools {
-        let noun = if *tools == 1 { "tool" } else { "tools" };
-        say(
-            "there:",
-            &format!("{tools} {noun}; wharf tools {} lists them", login_arguments(done.entry.name.as_str(), done.spec)),
-        );
+        let (tools, server) = (CountText(*tools, "tool"), login_arguments(done.entry.name.as_str(), done.spec));
+        say("there:", &format!("{tools}; wharf tools {server} lists them"));
     }
     Ok(())
 }
@@ -189,11 +190,9 @@ fn report_login(session: &CommandSession, done: &LoginReport<'_>) -> Result<(), 
 ///
 /// # Errors
 ///
-/// Fails if the task panics or is cancelled.
+/// Fails if no thread can be started or if the work panics.
 pub async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|_| Failure::other("internal error: a background task was cancelled"))
+    wharf_threads::run_blocking(work).await.map_err(Failure::other)
 }
 
 /// Returns the vault of this session.

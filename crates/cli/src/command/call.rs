@@ -1,15 +1,16 @@
 //! `wharf call`: calls one tool once.
 
 mod argv;
-mod find;
+pub mod find;
 mod follow;
+mod owner;
 mod show;
 
 use std::path::PathBuf;
 use std::time::Instant;
 
-use wharf::CallOptions;
 use wharf::tools::ToolCaller;
+use wharf::{CallOptions, HostError};
 use wharf_spec::{ServerEntry, ToolId};
 use wharf_wire::{TaskSupport, ToolDefinition};
 
@@ -32,11 +33,11 @@ pub use follow::progress_text;
 
 #[derive(Debug, clap::Args)]
 #[command(
-    override_usage = "wharf call [OPTIONS] <SERVER> <TOOL> [ARGUMENT]...\n       \
+    override_usage = "wharf call [OPTIONS] [SERVER] <TOOL> [ARGUMENT]...\n       \
                       wharf call --stdio <COMMAND> <TOOL> [ARGUMENT]...\n       \
                       wharf call --url <URL> <TOOL> [ARGUMENT]...",
     after_help = "\
-Server and tool may also be written as one word: server.tool, server/tool, server:tool, server__tool, \
+The server may be left out if only one has the tool. Server and tool may also be written as one word: server.tool, server/tool, server:tool, server__tool, \
 mcp__server__tool, or any alias that `wharf tools --json` lists. Instead of a server name you can give a URL, or \
 FILE:NAME for an entry of a configuration file.
 
@@ -80,7 +81,7 @@ pub struct CallArgs {
     /// Request a task and wait for it without a time limit; Ctrl-C cancels it
     #[arg(long)]
     task: bool,
-    /// Save images, audio and other binary content to this directory
+    /// Save images, audio, embedded resources and other binary content to this directory
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     save: Option<PathBuf>,
     #[command(flatten)]
@@ -99,11 +100,24 @@ pub async fn run(args: &CallArgs, session: &CommandSession) -> CommandResult {
         return print_tool_help(args, session, &selected).await;
     }
     let (object, typed) = read_arguments(args, &selected, session).await?;
-    let entry = args.server.resolve(session, selected.server).await?;
     let offer = args.services.prepare(session)?;
     let with = OneShotOptions::for_call(offer.services.clone().tasks(), StartMode::AtOnce);
-    let hosted = OneShotHost::start(session, vec![entry.clone()], with).await?;
+    let (hosted, entry) = start_server(args, session, &selected, with).await?;
     CallCommand { args, session, hosted, selected: &selected, entry: &entry }.execute(object, typed, offer).await
+}
+
+/// Starts a host with the server of the call, or with the server that has a tool given alone.
+async fn start_server<'a>(
+    args: &CallArgs,
+    session: &'a CommandSession,
+    selected: &SelectedTool<'_>,
+    with: OneShotOptions,
+) -> Result<(OneShotHost<'a>, ServerEntry), Failure> {
+    if selected.is_alone {
+        return owner::start_owner(session, selected.tool, with).await;
+    }
+    let entry = args.server.resolve(session, selected.server).await?;
+    Ok((OneShotHost::start(session, vec![entry.clone()], with).await?, entry))
 }
 
 /// Reads all arguments, from the command line and stdin, before any server starts.
@@ -162,7 +176,7 @@ impl CallCommand<'_> {
         let options = CallOptions::default().caller(ToolCaller::person());
         let id = ToolId::new(&entry.name, definition.name.as_str());
         let permit = hosted.host.permit(&id, arguments, options).await;
-        let permit = permit.map_err(|error| hosted.failure(&entry.name, error))?;
+        let permit = permit.map_err(|error| self.permit_failure(error))?;
         let began = Instant::now();
         let (connection, timeout) = (permit.connection(), permit.timeout());
         let as_task = task_mode(args, definition);
@@ -182,6 +196,16 @@ impl CallCommand<'_> {
             session,
             &FinishedCall { server, tool: &definition.name, answer: &answer, took, save: args.save.as_deref() },
         )
+    }
+
+    /// Converts the refusal of a call. A command in its hint reaches a server of `--stdio` only by the same option.
+    fn permit_failure(&self, error: HostError) -> Failure {
+        let is_refused = matches!(error, HostError::Refused(_));
+        let failure = self.hosted.failure(&self.entry.name, error);
+        match is_refused && self.args.server.is_given() {
+            true => failure.with_hint("give the same --stdio or --url there instead of the server's name"),
+            false => failure,
+        }
     }
 
     /// Adds an example call to a failure.
@@ -214,10 +238,9 @@ fn command_prefix(selected: &SelectedTool<'_>, tool: &ToolDefinition) -> String 
 
 /// Prints the arguments of a tool. Does not start the server if the catalog of its last run has the tool.
 async fn print_tool_help(args: &CallArgs, session: &CommandSession, selected: &SelectedTool<'_>) -> CommandResult {
-    let entry = args.server.resolve(session, selected.server).await?;
     let services = args.services.prepare(session)?.services.tasks();
     let with = OneShotOptions::for_call(services, StartMode::WhenNeeded);
-    let hosted = OneShotHost::start(session, vec![entry.clone()], with).await?;
+    let (hosted, entry) = start_server(args, session, selected, with).await?;
     let tool = match find::find_in_catalog(&hosted, &entry.name, selected.tool) {
         Some(tool) => tool,
         None => {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use wharf_terminal::control::ControlResponse;
 use wharf_terminal::failure::{CommandEnding, CommandResult};
-use wharf_terminal::session::{CommandSession, CommonArgs};
+use wharf_terminal::session::{CommandSession, JsonArgs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -14,15 +14,8 @@ working directory and --config.
 Examples:
   wharf cancel")]
 pub struct CancelArgs {
-    /// Write one JSON document instead of text
-    #[arg(long, help_heading = "Output")]
-    json: bool,
-}
-
-impl CancelArgs {
-    pub fn common(&self) -> CommonArgs {
-        CommonArgs { json: self.json, ..CommonArgs::default() }
-    }
+    #[command(flatten)]
+    pub output: JsonArgs,
 }
 
 /// Result of the `run.cancel` control request.
@@ -33,7 +26,7 @@ struct CancelResult {
 
 pub async fn run(session: &CommandSession) -> CommandResult {
     let answered = ControlResponse::<CancelResult>::request(session, "run.cancel").await?;
-    answered.show(session, |ControlResponse { process, said, .. }| match said.cancelled {
+    answered.show(session, true, |ControlResponse { process, said }| match said.cancelled {
         true => format!("cancelled the run of process {process}"),
         false => format!("process {process} is not running anything"),
     })?;

@@ -2,19 +2,19 @@
 //!
 //! No server is started or contacted: server names come from the configuration, tool names from the cached catalogs.
 //! The kind of name is derived from the command definitions: an argument called `SERVER` or `ID` takes a server name,
-//! one called `TOOL` a tool name.
+//! one called `TOOL` a tool name, one called `CLIENT` the name of another program.
 
-use std::ffi::OsStr;
-use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Arg, Command};
-use serde::Deserialize;
+use wharf_config::clients::ExternalClient;
 use wharf_config::{Config, load};
 
 use super::Cli;
+use super::cached_catalog::CachedCatalog;
+use crate::tool_selector::select_tool;
 use wharf_terminal::command_words::{option, positional};
 use wharf_terminal::config_context::config_paths;
 use wharf_terminal::session::CliContext;
@@ -30,8 +30,6 @@ pub struct CompleteNamesArgs {
 const MAX_NAMES: usize = 1_000;
 /// Maximum length of a printed name.
 const MAX_NAME_LEN: usize = 128;
-/// Maximum size of a cached catalog file.
-const MAX_CATALOG_BYTES: u64 = 8 << 20;
 
 pub fn run(args: &CompleteNamesArgs, edge: CliContext) -> ExitCode {
     let Some(wanted) = completion_target(&Cli::definition(), &args.words) else { return ExitCode::SUCCESS };
@@ -48,6 +46,12 @@ pub fn run(args: &CompleteNamesArgs, edge: CliContext) -> ExitCode {
 #[derive(Debug, PartialEq)]
 enum CompletionTarget {
     Servers,
+    /// Servers, and their tools as `server.tool`.
+    ServersAndTools,
+    /// Arguments of the tool that these words of a call select, as `name=`.
+    Arguments(Vec<String>),
+    /// Other programs.
+    Clients,
     /// Tools of one server, or of all servers.
     Tools(Option<String>),
 }
@@ -57,6 +61,11 @@ fn completion_target(root: &Command, words: &[String]) -> Option<CompletionTarge
     let mut command = root;
     let mut server = None;
     let mut position = 0;
+    let mut typed = Vec::new();
+    // Bash splits words at `=`: after it follows a value.
+    if words.last().is_some_and(|word| word == "=") {
+        return None;
+    }
     let mut words = words.iter();
     while let Some(word) = words.next() {
         if let Some(option) = word.strip_prefix('-').and_then(|_| option(root, command, word)) {
@@ -66,21 +75,26 @@ fn completion_target(root: &Command, words: &[String]) -> Option<CompletionTarge
         } else if let Some(inner) = command.find_subcommand(word) {
             (command, position) = (inner, 0);
         } else {
-            server = (target_at_position(command, position, &None) == Some(CompletionTarget::Servers))
-                .then(|| word.clone())
-                .or(server);
+            let target = target_at_position(command, position, &None);
+            let is_server = matches!(target, Some(CompletionTarget::Servers | CompletionTarget::ServersAndTools));
+            server = is_server.then(|| word.clone()).or(server);
+            typed.push(word.clone());
             position += 1;
         }
     }
-    target_at_position(command, position, &server)
+    match (command.get_name(), position) {
+        ("call", 1..) => Some(CompletionTarget::Arguments(typed)),
+        _ => target_at_position(command, position, &server),
+    }
 }
 
 /// Returns the kind of name at a position. `call`, `read` and `prompt` parse their words themselves, so their arguments
 /// have no telling names.
 fn target_at_position(command: &Command, position: usize, server: &Option<String>) -> Option<CompletionTarget> {
     match (command.get_name(), position) {
-        ("call" | "read" | "prompt", 0) => Some(CompletionTarget::Servers),
-        ("call", 1) => Some(CompletionTarget::Tools(server.clone())),
+        ("call", 0) => Some(CompletionTarget::ServersAndTools),
+        ("read" | "prompt" | "release", 0) => Some(CompletionTarget::Servers),
+        ("release", 1) => Some(CompletionTarget::Tools(server.clone())),
         _ => target_of_argument(positional(command, position)?, server),
     }
 }
@@ -90,6 +104,7 @@ fn target_of_argument(argument: &Arg, server: &Option<String>) -> Option<Complet
     match given.unwrap_or_else(|| argument.get_id().as_str().to_uppercase()).as_str() {
         "SERVER" | "SERVERS" | "ID" => Some(CompletionTarget::Servers),
         "TOOL" => Some(CompletionTarget::Tools(server.clone())),
+        "CLIENT" => Some(CompletionTarget::Clients),
         _ => None,
     }
 }
@@ -97,43 +112,58 @@ fn target_of_argument(argument: &Arg, server: &Option<String>) -> Option<Complet
 impl CompletionTarget {
     fn names(&self, config: &Config, state: Option<&Path>) -> Vec<String> {
         let servers = || config.servers.iter().map(|server| server.name.as_str());
-        let tools = |server: &str| state.map(|state| cached_tools(state, server));
+        let joined_tools = || {
+            servers()
+                .flat_map(|server| cached_tools(state, server).into_iter().map(move |tool| format!("{server}.{tool}")))
+        };
         match self {
             Self::Servers => servers().map(str::to_owned).collect(),
-            Self::Tools(Some(server)) => tools(server).unwrap_or_default(),
-            Self::Tools(None) => servers()
-                .flat_map(|server| tools(server).into_iter().flatten().map(move |tool| format!("{server}.{tool}")))
-                .collect(),
+            Self::ServersAndTools => servers().map(str::to_owned).chain(joined_tools()).collect(),
+            Self::Tools(Some(server)) => cached_tools(state, server),
+            Self::Tools(None) => joined_tools().collect(),
+            Self::Arguments(words) => argument_names(words, &servers().collect::<Vec<_>>(), state),
+            Self::Clients => ExternalClient::ALL.map(|client| client.name().to_owned()).to_vec(),
         }
     }
 }
 
-/// Returns a server's tools from the newest cached catalog.
-fn cached_tools(state: &Path, server: &str) -> Vec<String> {
-    #[derive(Deserialize)]
-    struct CachedCatalog {
-        tools: Vec<CachedTool>,
+fn cached_tools(state: Option<&Path>, server: &str) -> Vec<String> {
+    let catalog = state.and_then(|state| CachedCatalog::read(state, server));
+    catalog.map(|catalog| catalog.tool_names().map(str::to_owned).collect()).unwrap_or_default()
+}
+
+/// Returns the names after these words of a call: the tools of a server, or the missing arguments of a tool.
+fn argument_names(words: &[String], servers: &[&str], state: Option<&Path>) -> Vec<String> {
+    if let [server] = words
+        && servers.contains(&server.as_str())
+    {
+        return cached_tools(state, server);
     }
-    #[derive(Deserialize)]
-    struct CachedTool {
-        name: String,
-    }
-    let is_its = |name: &OsStr| {
-        let rest = name.to_str().and_then(|name| name.strip_prefix(server)?.strip_prefix('-')?.strip_suffix(".json"));
-        // A digest follows the name. The file of a longer server name has another dash.
-        rest.is_some_and(|rest| !rest.contains('-'))
+    let Ok(selected) = select_tool(words, servers, false) else { return Vec::new() };
+    let owners: Vec<&str> = selected.server.map_or_else(|| servers.to_vec(), |server| vec![server]);
+    let is_given = |name: &str| {
+        let given = selected.rest.iter().map(|word| word.trim_start_matches('-'));
+        given
+            .into_iter()
+            .any(|word| word.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(['=', ':'])))
     };
-    let files = fs::read_dir(state.join("catalogs")).into_iter().flatten().flatten();
-    let files = files.filter(|file| is_its(&file.file_name()));
-    let newest = files.max_by_key(|file| file.metadata().and_then(|metadata| metadata.modified()).ok());
-    let read = newest.filter(|file| file.metadata().is_ok_and(|metadata| metadata.len() <= MAX_CATALOG_BYTES));
-    let kept = read.and_then(|file| serde_json::from_slice::<CachedCatalog>(&fs::read(file.path()).ok()?).ok());
-    kept.map(|kept| kept.tools.into_iter().map(|tool| tool.name).collect()).unwrap_or_default()
+    let mut names = Vec::new();
+    for catalog in owners.into_iter().filter_map(|server| CachedCatalog::read(state?, server)) {
+        let tool = catalog.tool(selected.tool);
+        names.extend(
+            tool.into_iter()
+                .flat_map(|tool| tool.argument_names())
+                .filter(|name| !is_given(name))
+                .map(|name| format!("{name}=")),
+        );
+    }
+    names
 }
 
 /// Reports whether a name is safe in a shell line: tool names are untrusted and must not become commands.
 fn is_shell_safe(name: &str) -> bool {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "_.-/".contains(letter);
+    let name = name.strip_suffix('=').unwrap_or(name);
     name.len() <= MAX_NAME_LEN
         && name.starts_with(|first: char| first.is_ascii_alphanumeric())
         && name.chars().all(plain)
@@ -144,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_typed_says_which_names_fit() {
+    fn completion_target_follows_the_typed_words() {
         let server = || Arg::new("server");
         let call = Command::new("call").args([server(), Arg::new("tool"), Arg::new("rest").num_args(0..)]);
         let test = Command::new("test").arg(Arg::new("names").value_name("ID").num_args(0..));
@@ -154,17 +184,20 @@ mod tests {
         let mut root = Command::new("wharf").arg(color).subcommands([call, test, show, run]);
         root.build();
         let all = || Some(CompletionTarget::Tools(None));
-        let of = |server: &str| Some(CompletionTarget::Tools(Some(server.to_owned())));
+        let call = || Some(CompletionTarget::ServersAndTools);
+        let arguments =
+            |words: &[&str]| Some(CompletionTarget::Arguments(words.iter().map(|word| (*word).to_owned()).collect()));
         for (typed, expected) in [
             ("", None),
-            ("call", Some(CompletionTarget::Servers)),
-            ("--color never call", Some(CompletionTarget::Servers)),
-            ("-c never call", Some(CompletionTarget::Servers)),
-            ("call --color=never", Some(CompletionTarget::Servers)),
+            ("call", call()),
+            ("--color never call", call()),
+            ("-c never call", call()),
+            ("call --color=never", call()),
             ("call --color", None),
-            ("call north", of("north")),
-            ("call north echo", None),
-            ("call north echo a=1 b=2", None),
+            ("call north", arguments(&["north"])),
+            ("call north echo", arguments(&["north", "echo"])),
+            ("call north echo a = 1", arguments(&["north", "echo", "a", "=", "1"])),
+            ("call north echo a =", None),
             ("test north south", Some(CompletionTarget::Servers)),
             ("show", None),
             ("show --from", Some(CompletionTarget::Servers)),
@@ -179,12 +212,12 @@ mod tests {
     }
 
     #[test]
-    fn our_own_commands_take_names() {
-        let of = |server: &str| Some(CompletionTarget::Tools(Some(server.to_owned())));
+    fn own_commands_complete_servers_and_tools() {
         for (typed, expected) in [
-            ("call", Some(CompletionTarget::Servers)),
-            ("call --json north", of("north")),
-            ("call north echo", None),
+            ("call", Some(CompletionTarget::ServersAndTools)),
+            ("call --json north", Some(CompletionTarget::Arguments(vec!["north".to_owned()]))),
+            ("import", Some(CompletionTarget::Clients)),
+            ("export", Some(CompletionTarget::Clients)),
             ("read", Some(CompletionTarget::Servers)),
             ("prompt", Some(CompletionTarget::Servers)),
             ("tools", Some(CompletionTarget::Servers)),
@@ -198,26 +231,35 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_a_shell_would_read_otherwise_is_kept_back() {
-        for name in ["echo", "north.echo", "a_b-c/2"] {
+    fn shell_unsafe_names_are_not_completed() {
+        for name in ["echo", "north.echo", "a_b-c/2", "text="] {
             assert!(is_shell_safe(name), "{name}");
         }
-        for name in ["", "-rf", "$(reboot)", "a b", "a;b", "é", "a\nb", &"x".repeat(MAX_NAME_LEN + 1)] {
+        for name in ["", "=", "a=b", "-rf", "$(reboot)", "a b", "a;b", "é", "a\nb", &"x".repeat(MAX_NAME_LEN + 1)] {
             assert!(!is_shell_safe(name), "{name:?}");
         }
     }
 
+    /// U10.
     #[test]
-    fn the_newest_list_of_that_very_server_counts() {
+    fn arguments_are_those_of_the_selected_tool() {
         let folder = tempfile::tempdir().unwrap();
-        let catalogs = folder.path().join("catalogs");
-        fs::create_dir(&catalogs).unwrap();
-        for (file, tool) in [("north-0a1b.json", "echo"), ("north-pole-0a1b.json", "drill"), ("north-0a1b.tmp", "no")] {
-            fs::write(catalogs.join(file), format!(r#"{{"schema":1,"tools":[{{"name":"{tool}","x":1}}]}}"#)).unwrap();
+        std::fs::create_dir(folder.path().join("catalogs")).unwrap();
+        let schema = r#"{"properties":{"text":{},"count":{}}}"#;
+        let catalog = format!(r#"{{"schema":1,"tools":[{{"name":"echo","inputSchema":{schema}}},{{"name":"add"}}]}}"#);
+        std::fs::write(folder.path().join("catalogs/north-0a1b.json"), catalog).unwrap();
+        for (typed, expected) in [
+            ("north", &["echo", "add"][..]),
+            ("north echo", &["count=", "text="]),
+            ("north.echo", &["count=", "text="]),
+            ("north.echo text=a", &["count="]),
+            ("north.echo text = a", &["count="]),
+            ("echo", &["count=", "text="]),
+            ("north.add", &[]),
+            ("south.echo", &[]),
+        ] {
+            let words: Vec<String> = typed.split_whitespace().map(str::to_owned).collect();
+            assert_eq!(argument_names(&words, &["north"], Some(folder.path())), expected, "{typed}");
         }
-        for (server, expected) in [("north", &["echo"][..]), ("north-pole", &["drill"]), ("south", &[])] {
-            assert_eq!(cached_tools(folder.path(), server), expected, "{server}");
-        }
-        assert!(cached_tools(Path::new("/nonexistent"), "north").is_empty());
     }
 }

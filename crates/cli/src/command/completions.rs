@@ -14,7 +14,8 @@ use wharf_terminal::failure::Failure;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Bash, zsh and fish also complete the names of configured servers and of their tools as last listed.
+Bash, zsh and fish also complete configured servers, their tools and the arguments of these as last listed. They ask \
+the `wharf` in PATH, never the file that is typed.
 
 Examples:
   wharf completions bash \\
@@ -53,16 +54,21 @@ fn visible_commands() -> Command {
     bare.args(all.get_arguments().cloned()).subcommands(shown)
 }
 
-/// Names are read line by line and never expanded: the shell must not execute a server's name.
+/// Names are read line by line and never expanded: the shell must not execute a server's name. Each script asks the
+/// program in an absolute directory of PATH: the typed one may belong to a repository that nobody has reviewed.
 const BASH: &str = r#"
 _wharf_named() {
-    local name word="${COMP_WORDS[COMP_CWORD]}"
+    local name program word="${COMP_WORDS[COMP_CWORD]}"
     local -a names=()
+    program="$(type -P wharf)"
+    [[ "$program" == /* ]] || program=true
+    [[ "$word" == "=" ]] && word=""
     while IFS= read -r name; do
         [[ "$name" == "$word"* ]] && names+=("$name")
-    done < <("${COMP_WORDS[0]}" complete-names -- "${COMP_WORDS[@]:1:COMP_CWORD-1}" 2>/dev/null)
+    done < <("$program" complete-names -- "${COMP_WORDS[@]:1:COMP_CWORD-1}" 2>/dev/null)
     if (( ${#names[@]} )); then
         COMPREPLY=("${names[@]}")
+        [[ "${names[0]}" == *= ]] && compopt -o nospace 2>/dev/null
     else
         _wharf "$@"
     fi
@@ -74,7 +80,9 @@ complete -F _wharf_named -o bashdefault -o default wharf
 const FISH: &str = r#"
 function __fish_wharf_names
     set -l words (commandline -opc)
-    wharf complete-names -- $words[2..-1] 2>/dev/null
+    set -l program (command -s wharf)
+    string match -q '/*' -- "$program"; or return
+    $program complete-names -- $words[2..-1] 2>/dev/null
 end
 
 complete -c wharf -a "(__fish_wharf_names)"
@@ -83,9 +91,15 @@ complete -c wharf -a "(__fish_wharf_names)"
 const ZSH: &str = r#"
 functions -c _wharf _wharf_options
 _wharf() {
-    local -a names
-    names=("${(@f)$($words[1] complete-names -- "${(@)words[2,CURRENT-1]}" 2>/dev/null)}")
-    [[ -n "$names" ]] && compadd -a names
+    local -a names values
+    local program="$(whence -p wharf)"
+    if [[ "$program" == /* ]]; then
+        names=("${(@f)$("$program" complete-names -- "${(@)words[2,CURRENT-1]}" 2>/dev/null)}")
+        values=(${(M)names:#*=})
+        names=(${names:#*=})
+        [[ -n "$names" ]] && compadd -a names
+        [[ -n "$values" ]] && compadd -S '' -a values
+    fi
     _wharf_options "$@"
 }
 "#;

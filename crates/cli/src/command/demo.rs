@@ -55,7 +55,7 @@ pub async fn run(args: &DemoArgs, session: &CommandSession) -> CommandResult {
     if ok {
         Ok(CommandEnding::Fine)
     } else if session.console.manner.json {
-        Ok(CommandEnding::Told(FailureKind::Other))
+        Ok(CommandEnding::Reported(FailureKind::Other))
     } else {
         Err(tour_failure())
     }

@@ -40,10 +40,10 @@ pub struct DemoServerArgs {
     /// Server name to report
     #[arg(long, default_value = "wharf-demo")]
     name: String,
-    /// Crash on the next tool call after this many
+    /// Crash on the tool call after the first N
     #[arg(long, value_name = "COUNT")]
     crash_after: Option<u32>,
-    /// Change the tide and the crane every so many milliseconds, as something to watch
+    /// Change the tide and the crane every N milliseconds, to demonstrate subscriptions
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..))]
     tide: Option<u32>,
 }
@@ -70,7 +70,7 @@ fn serve(args: DemoServerArgs) -> io::Result<()> {
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let signal = FirstSignal::listen()?;
+        let mut signal = FirstSignal::listen(|| ())?;
         let ended = async {
             tokio::select! {
                 () = signal.wait() => {}
@@ -82,6 +82,7 @@ fn serve(args: DemoServerArgs) -> io::Result<()> {
 }
 
 async fn stdin_closes() {
-    let mut lines = stdin::lines();
+    // Without a thread, stdin is treated as closed.
+    let Ok(mut lines) = stdin::lines() else { return };
     while lines.recv().await.is_some() {}
 }

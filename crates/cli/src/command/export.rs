@@ -9,7 +9,7 @@ use wharf_spec::ActivationState;
 use crate::command::clients::{note_line, unknown_client};
 use wharf_terminal::config_context::usage_refusal;
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
-use wharf_terminal::session::{CommandSession, CommonArgs};
+use wharf_terminal::session::{CommandSession, JsonArgs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -25,20 +25,12 @@ pub struct ExportArgs {
     client: String,
     /// Servers to export; default: all in effect
     servers: Vec<String>,
-    /// Write one JSON document instead of text
-    #[arg(long, help_heading = "Output")]
-    json: bool,
-}
-
-impl ExportArgs {
-    pub fn common(&self) -> CommonArgs {
-        CommonArgs { json: self.json, ..CommonArgs::default() }
-    }
+    #[command(flatten)]
+    pub output: JsonArgs,
 }
 
 #[derive(Serialize)]
 struct ExportDocument<'a> {
-    schema: u32,
     client: &'static str,
     text: &'a str,
     notes: Vec<String>,
@@ -65,8 +57,8 @@ pub async fn run(args: &ExportArgs, session: &CommandSession) -> CommandResult {
     let exported = export(client, &servers);
     let notes: Vec<String> = exported.notes.iter().map(note_line).collect();
     if session.console.manner.json {
-        let document = ExportDocument { schema: 1, client: client.name(), text: &exported.text, notes };
-        session.console.print_json(&document)?;
+        let document = ExportDocument { client: client.name(), text: &exported.text, notes };
+        session.console.print_document(true, &document)?;
         return Ok(CommandEnding::Fine);
     }
     session.console.print(&exported.text)?;

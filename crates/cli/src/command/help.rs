@@ -13,7 +13,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
             "secret", "reload",
         ],
     ),
-    ("Log in and approve", &["auth", "logout", "approve", "revoke"]),
+    ("Log in and approve", &["auth", "logout", "approve", "revoke", "release"]),
     ("Diagnose", &["status", "test", "why", "logs", "stats"]),
     ("Talk", &["run", "cancel"]),
     ("Learn and install", &["demo", "demo-server", "completions", "man"]),
@@ -21,12 +21,12 @@ const GROUPS: [(&str, &[&str]); 6] = [
 
 /// End of the short help.
 pub const SEE_MORE: &str = "\
-`wharf` alone starts a conversation. `wharf COMMAND --help` explains a command, `wharf --help` adds examples and \
+`wharf` alone starts a conversation. `wharf help COMMAND` explains a command, `wharf help` adds examples and \
 exit codes.";
 
 /// End of the long help.
 pub const EXAMPLES: &str = "\
-`wharf` alone starts a conversation. `wharf COMMAND --help` explains a command.
+`wharf` alone starts a conversation. `wharf help COMMAND` explains a command.
 
 Examples:
   wharf demo

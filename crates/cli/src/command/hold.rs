@@ -38,7 +38,7 @@ pub async fn run(args: &HoldArgs, session: &CommandSession) -> CommandResult {
     session.console.print(format_args!("ready {}\n", held.len()))?;
     let then = match args.then {
         Some(then) => then,
-        None => read_action().await,
+        None => read_action().await?,
     };
     match then {
         HoldAction::Close => Ok(CommandEnding::Fine),
@@ -47,11 +47,11 @@ pub async fn run(args: &HoldArgs, session: &CommandSession) -> CommandResult {
 }
 
 /// Waits for a line that names an action. Ignores other lines and the end of input.
-async fn read_action() -> HoldAction {
-    let mut lines = stdin::lines();
+async fn read_action() -> Result<HoldAction, Failure> {
+    let mut lines = stdin::lines().map_err(Failure::other)?;
     while let Some(line) = lines.recv().await {
         if let Ok(then) = HoldAction::from_str(line.trim(), true) {
-            return then;
+            return Ok(then);
         }
     }
     std::future::pending().await

@@ -1,47 +1,59 @@
-//! `wharf import`: imports servers from the files of other programs, each shown in full first.
+//! `wharf import`: imports servers from the files of other programs, after showing them in one table.
 
-use std::collections::HashSet;
-use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+mod choice;
+mod found;
+mod plan;
+mod tokens;
+
+use std::path::PathBuf;
 
 use serde::Serialize;
-use serde_json::{Map, Value};
-use wharf_config::clients::{ExternalClient, ImportedServer, import};
-use wharf_config::{ApprovalSubject, EntrySite, validate_entry};
+use serde_json::Value;
+use wharf_config::SecretStore;
 use wharf_spec::{ServerName, UntrustedText};
 
-use crate::command::clients::{note_line, unknown_client};
-use crate::command::configuration::relative_paths;
-use crate::masking::{self, SecretDisplay};
-use wharf_terminal::config_context::{home_directory, server_problems_failure};
+use self::plan::PlannedServer;
+use crate::command::clients::note_line;
+use crate::command::configuration::{relative_paths, secret};
 use wharf_terminal::config_scope::{ConfigScope, write_server};
-use wharf_terminal::failure::{CommandEnding, CommandResult, Failure, FailureKind, gutter};
+use wharf_terminal::display_path::display_path;
+use wharf_terminal::failure::{CommandEnding, CommandResult, Failure, FailureKind};
 use wharf_terminal::question;
 use wharf_terminal::session::{CommandSession, CommonArgs};
-use wharf_terminal::style::{GOOD, HEADING, NAME, QUIET, WARNING, paint};
+use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
+
+pub use found::count_importable;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without a program, reads the files of all programs found on this machine. Each server is shown in full and \
-stored only if you agree; --all, for scripts, stores every one disabled. No server is started.
+Without a program, reads the files of all programs found on this machine. One table shows all servers, then you \
+choose: all, none, or some by number. A server from a file of the current project, which others may write, is shown in \
+full and confirmed on its own; --all, for scripts, stores such a server disabled. No server is started.
 
 Examples:
   wharf import
+  wharf import --dry-run
   wharf import cursor
   wharf import codex git docs
   wharf import vs-code --file .vscode/mcp.json
-  wharf import --all")]
+  wharf import --all --store-secrets")]
 pub struct ImportArgs {
     /// Program: claude-code, claude-desktop, cursor, vs-code, codex, gemini, opencode, goose, zed or windsurf
     client: Option<String>,
-    /// Servers to import; default: ask about each
+    /// Servers to offer; default: all
     servers: Vec<String>,
     /// File to read, if not at the program's usual path
     #[arg(long, value_name = "FILE", requires = "client")]
     file: Option<PathBuf>,
-    /// Store everything without asking, disabled
+    /// Store everything without asking
     #[arg(long)]
     all: bool,
+    /// Show what would be stored, and store nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Move tokens found in clear text into the secret store, and write ${secret:NAME} in the entries
+    #[arg(long)]
+    store_secrets: bool,
     /// Replace servers that are already configured
     #[arg(long)]
     replace: bool,
@@ -59,21 +71,16 @@ impl ImportArgs {
     }
 }
 
-/// A server found in another program's file.
-struct FoundServer {
-    client: ExternalClient,
-    file: PathBuf,
-    server: ImportedServer,
-}
-
 /// Result of importing one server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum ImportOutcome {
+pub enum ImportOutcome {
     /// The server was stored.
     Stored,
     /// The server was stored, but disabled.
     StoredDisabled,
+    /// The server would be stored (`--dry-run`).
+    Storable,
     /// The user declined, or could not be asked.
     Declined,
     /// A server of the same name exists.
@@ -82,9 +89,16 @@ enum ImportOutcome {
     Unusable,
 }
 
+/// Result of importing one server, with the reason if it is not stored and enabled.
+struct ImportResult {
+    outcome: ImportOutcome,
+    reason: Option<String>,
+    /// Names of the secrets that were stored for it.
+    secrets: Vec<String>,
+}
+
 #[derive(Serialize)]
 struct ImportDocument<'a> {
-    schema: u32,
     items: Vec<ImportItem<'a>>,
 }
 
@@ -95,234 +109,214 @@ struct ImportItem<'a> {
     file: String,
     line: u32,
     fate: ImportOutcome,
+    reason: Option<&'a str>,
     notes: Vec<String>,
+    /// Places of secrets in clear text in the other program's file.
+    tokens: &'a [String],
+    /// Names of the secrets that were stored.
+    secrets: &'a [String],
 }
 
 pub async fn run(args: &ImportArgs, session: &CommandSession) -> CommandResult {
-    let found = find_servers(args, session)?;
-    let mut fates = Vec::new();
-    let mut stored = HashSet::new();
-    for one in &found {
-        let fate = import_one(args, session, one, &stored).await?;
-        if matches!(fate, ImportOutcome::Stored | ImportOutcome::StoredDisabled) {
-            stored.insert(one.server.id.clone());
-        }
-        fates.push(fate);
+    let found = found::find_servers(args, session)?;
+    let planned = plan::plan(args, session, &found)?;
+    if planned.is_empty() {
+        say(session, "No servers of other programs found.");
+    } else {
+        say(session, plan::render_table(&planned, session.console.stderr_width()).trim_end());
     }
-    if session.console.manner.json {
-        let items = found.iter().zip(&fates).map(|(one, fate)| one.item(*fate)).collect();
-        session.console.print_json(&ImportDocument { schema: 1, items })?;
-    } else if found.is_empty() {
-        session.console.say("No servers of other programs found.");
+    let chosen = choose(args, session, &planned).await;
+    let mover = TokenMover::new(args, session, &planned, &chosen).await?;
+    let mut results = Vec::new();
+    for (at, one) in planned.iter().enumerate() {
+        results.push(import_one(args, session, one, chosen.contains(&at), &mover).await?);
     }
-    let undecided = |fate: &ImportOutcome| *fate == ImportOutcome::Declined;
-    let nobody = !question::has_terminal() || session.console.manner.json;
-    Ok(if nobody && fates.iter().any(undecided) {
-        CommandEnding::Told(FailureKind::Denied)
+    report(args, session, &planned, &results)?;
+    let is_undecided = results.iter().any(|result| result.outcome == ImportOutcome::Declined);
+    Ok(if is_undecided && !can_ask(session) {
+        CommandEnding::Reported(FailureKind::Denied)
     } else {
         CommandEnding::Fine
     })
 }
 
-/// Returns the servers to import, restricted to the named ones if any are named.
-fn find_servers(args: &ImportArgs, session: &CommandSession) -> Result<Vec<FoundServer>, Failure> {
-    let clients = match &args.client {
-        None => ExternalClient::ALL.to_vec(),
-        Some(name) => vec![ExternalClient::from_name(name).ok_or_else(|| unknown_client(name))?],
-    };
-    let mut found = Vec::new();
-    for client in clients {
-        for file in files(args, session, client) {
-            match read(args, session, client, &file) {
-                Ok(servers) => found.extend(servers),
-                Err(failure) if args.client.is_some() => return Err(failure),
-                // Continue with the other programs if one file is invalid.
-                Err(failure) => session.console.warn(UntrustedText::new(failure.error.message)),
+fn can_ask(session: &CommandSession) -> bool {
+    question::has_terminal() && !session.console.manner.json
+}
+
+/// Returns the indices of the servers to store.
+async fn choose(args: &ImportArgs, session: &CommandSession, planned: &[PlannedServer<'_>]) -> Vec<usize> {
+    let storable: Vec<usize> = (0..planned.len()).filter(|at| planned[*at].verdict.is_ok()).collect();
+    if args.dry_run || storable.is_empty() {
+        return Vec::new();
+    }
+    if args.all {
+        return storable;
+    }
+    if !can_ask(session) {
+        say(session, "Not stored: no terminal to prompt on. --all stores everything.");
+        return Vec::new();
+    }
+    choice::choose(session, planned).await
+}
+
+/// Decides about tokens in clear text, once for all servers.
+struct TokenMover {
+    store: Option<SecretStore>,
+}
+
+impl TokenMover {
+    async fn new(
+        args: &ImportArgs,
+        session: &CommandSession,
+        planned: &[PlannedServer<'_>],
+        chosen: &[usize],
+    ) -> Result<Self, Failure> {
+        let count: usize = chosen.iter().map(|at| planned[*at].tokens.len()).sum();
+        let moves = match count {
+            0 => false,
+            _ if args.store_secrets => true,
+            _ if args.all || !can_ask(session) => false,
+            _ => {
+                let text = format!(
+                    "{count} tokens are in clear text. The secret store can hold them, and the entries then refer to them."
+                );
+                question::confirm(&session.console, &text, "Move them into the secret store? [y/N] ").await
             }
-        }
-    }
-    for name in &args.servers {
-        if !found.iter().any(|one| one.server.id == *name) {
-            let names = found.iter().map(|one| one.server.id.as_str());
-            let hint = wharf_terminal::suggestions::suggestion(name, names);
-            return Err(Failure::usage(format_args!("no server named `{name}` to import")).with_hint(hint));
-        }
-    }
-    found.retain(|one| args.servers.is_empty() || args.servers.contains(&one.server.id));
-    Ok(found)
-}
-
-/// Reads the servers in one file of a program.
-fn read(
-    args: &ImportArgs,
-    session: &CommandSession,
-    client: ExternalClient,
-    file: &Path,
-) -> Result<Vec<FoundServer>, Failure> {
-    let Some(text) = read_text(file, args.file.is_some())? else { return Ok(Vec::new()) };
-    let servers = import(client, &text, file, &session.surroundings.cwd)
-        .map_err(|error| Failure::usage(format_args!("{}:{}: {}", file.display(), error.at, error.text)))?;
-    let found = |mut server: ImportedServer| {
-        if args.scope == ConfigScope::Global && file.starts_with(&session.surroundings.cwd) {
-            make_paths_absolute(&mut server, &session.surroundings.cwd);
-        }
-        FoundServer { client, file: file.to_owned(), server }
-    };
-    Ok(servers.into_iter().map(found).collect())
-}
-
-/// Makes relative paths of a project's server absolute, so that it works from any directory.
-fn make_paths_absolute(server: &mut ImportedServer, project: &Path) {
-    let absolute = |text: &str| project.join(text).display().to_string();
-    for key in ["command", "envFile"] {
-        let Some(Value::String(text)) = server.entry.get_mut(key) else { continue };
-        let is_path = key == "envFile" || text.contains('/');
-        if is_path && !text.starts_with(['/', '$', '~']) {
-            *text = absolute(text);
-        }
-    }
-    if server.entry.contains_key("command") {
-        let cwd = server.entry.get("cwd").and_then(Value::as_str).unwrap_or_default();
-        let cwd = if cwd.starts_with('$') { cwd.to_owned() } else { absolute(cwd) };
-        server.entry.insert("cwd".to_owned(), cwd.into());
+        };
+        Ok(Self { store: if moves { Some(secret::open_store(session)?) } else { None } })
     }
 }
 
-/// Returns the files of a program, without those that wharf itself loads.
-fn files(args: &ImportArgs, session: &CommandSession, client: ExternalClient) -> Vec<PathBuf> {
-    if let Some(file) = &args.file {
-        return vec![session.surroundings.cwd.join(file)];
-    }
-    let home = home_directory(&session.surroundings).unwrap_or_default();
-    let places = &session.configuration.places;
-    let own = [places.home.clone(), Some(places.shared_file())];
-    let mut files = client.files(&home, &session.surroundings.cwd, std::env::consts::OS);
-    // Without a home directory, paths below it would be relative.
-    files.retain(|file| file.is_absolute() && !own.iter().flatten().any(|read| read == file));
-    files
-}
-
-fn read_text(file: &Path, is_named: bool) -> Result<Option<String>, Failure> {
-    let failed = |what: String| Failure::usage(format_args!("{}: {what}", file.display()));
-    match wharf_config::read_file(file) {
-        Ok(None) if is_named => Err(failed("file not found".to_owned())),
-        Ok(text) => Ok(text),
-        Err(problem) => Err(failed(problem.text)),
-    }
-}
-
-/// Shows one server, asks about it, and stores it.
+/// Stores one server, if it was chosen.
 async fn import_one(
     args: &ImportArgs,
     session: &CommandSession,
-    one: &FoundServer,
-    stored: &HashSet<String>,
-) -> Result<ImportOutcome, Failure> {
-    let FoundServer { server, .. } = one;
-    let (Ok(name), false) = (ServerName::new(&server.id), server.entry.is_empty()) else {
-        say(session, &one.review_text(&["cannot be converted".to_owned()]));
-        return Ok(ImportOutcome::Unusable);
+    one: &PlannedServer<'_>,
+    is_chosen: bool,
+    mover: &TokenMover,
+) -> Result<ImportResult, Failure> {
+    let result = |outcome, reason: Option<String>| ImportResult { outcome, reason, secrets: Vec::new() };
+    let name = match &one.verdict {
+        Ok(name) => name,
+        Err(refusal) => return Ok(result(refusal.outcome, Some(refusal.reason.clone()))),
     };
-    let described = match validate_entry(&name, &server.entry).described {
-        Ok(described) => described,
-        Err(problems) => {
-            say(session, &one.review_text(&[server_problems_failure(name.as_str(), &problems).error.message]));
-            return Ok(ImportOutcome::Unusable);
+    if args.dry_run {
+        return Ok(result(ImportOutcome::Storable, None));
+    }
+    if !is_chosen {
+        return Ok(result(ImportOutcome::Declined, None));
+    }
+    if one.found.is_projects && !args.all {
+        let prompt = format!("Store {}? [y/N] ", paint(NAME, name));
+        if !question::confirm(&session.console, &one.review_text(session), &prompt).await {
+            return Ok(result(ImportOutcome::Declined, None));
         }
-    };
-    let mut shown = validate_entry(&name, &masking::mask_entry(&server.entry, SecretDisplay::Masked))
-        .described
-        .unwrap_or(described);
-    let places = &session.configuration.places;
-    let file = places.layer_file(args.scope.layer()).unwrap_or_default();
-    shown.site = EntrySite::new(places, args.scope.layer(), &file, &name);
-    let lines = ApprovalSubject::inspect(&shown, &session.surroundings).lines();
-    if stored.contains(&server.id) {
-        say(session, &one.review_text(&[format!("skipped: `{name}` of another program was just stored")]));
-        return Ok(ImportOutcome::AlreadyThere);
     }
-    if session.configuration.config()?.server(name.as_str()).is_some() && !args.replace {
-        let already = format!("`{name}` is already configured; use --replace to replace it");
-        say(session, &one.review_text(&[already]));
-        return Ok(ImportOutcome::AlreadyThere);
-    }
-    let fate = if args.all {
-        say(session, &one.review_text(&lines));
-        ImportOutcome::StoredDisabled
-    } else {
-        confirm_import(session, one, &lines).await
-    };
-    if fate != ImportOutcome::Declined {
-        let mut entry = server.entry.clone();
-        relative_paths::adapt_relative_paths(session, args.scope, name.as_str(), &mut entry).await;
-        store(args, session, &name, entry, fate)?;
-    }
-    Ok(fate)
+    store(args, session, one, name, mover).await
 }
 
-async fn confirm_import(session: &CommandSession, one: &FoundServer, lines: &[String]) -> ImportOutcome {
-    if session.console.manner.json || !question::has_terminal() {
-        say(session, &one.review_text(lines));
-        say(session, "  Not stored: no terminal to prompt on. --all stores everything, disabled.");
-        return ImportOutcome::Declined;
-    }
-    let prompt = format!("Store {}? [y/N] ", paint(NAME, &one.server.id));
-    match question::confirm(&session.console, &one.review_text(lines), &prompt).await {
-        true => ImportOutcome::Stored,
-        false => ImportOutcome::Declined,
-    }
-}
-
-fn store(
+async fn store(
     args: &ImportArgs,
     session: &CommandSession,
+    one: &PlannedServer<'_>,
     name: &ServerName,
-    mut entry: Map<String, Value>,
-    fate: ImportOutcome,
-) -> Result<(), Failure> {
-    if fate == ImportOutcome::StoredDisabled {
-        entry.insert("enabled".to_owned(), false.into());
+    mover: &TokenMover,
+) -> Result<ImportResult, Failure> {
+    let mut entry = one.found.server.entry.clone();
+    relative_paths::adapt_relative_paths(session, args.scope, name.as_str(), &mut entry).await;
+    let moved = match &mover.store {
+        Some(store) => tokens::move_tokens(store, name.as_str(), &mut entry),
+        None => tokens::MovedTokens { left: one.tokens.clone(), ..Default::default() },
+    };
+    if !moved.left.is_empty() {
+        let hint = if mover.store.is_some() { "" } else { "; --store-secrets moves them into the secret store" };
+        let places = moved.left.join(", ");
+        session
+            .console
+            .warn(format_args!("{name} is stored with secrets in clear text: {}{hint}", UntrustedText::new(places)));
     }
-    let written = write_server(session, args.scope, name, &entry)?;
-    let next =
-        if fate == ImportOutcome::Stored { format!("wharf test {name}") } else { format!("wharf enable {name}") };
-    say(
-        session,
-        &format!("{} {name} in {}. Next: {next}. Undo: wharf remove {name}", paint(GOOD, "Stored"), written.display()),
-    );
+    let reason = disabled_reason(args, one);
+    if reason.is_some() {
+        entry.insert("enabled".to_owned(), Value::Bool(false));
+    }
+    write_server(session, args.scope, name, &entry)?;
+    let outcome = if reason.is_some() { ImportOutcome::StoredDisabled } else { ImportOutcome::Stored };
+    Ok(ImportResult { outcome, reason, secrets: moved.stored })
+}
+
+/// Returns the reason that a server is stored disabled.
+fn disabled_reason(args: &ImportArgs, one: &PlannedServer<'_>) -> Option<String> {
+    if one.is_disabled() {
+        return Some(format!("it is disabled in {}", one.found.client.name()));
+    }
+    (args.all && one.found.is_projects)
+        .then(|| "it comes from a file of this project, which others may write, and you have not seen it".to_owned())
+}
+
+fn report(
+    args: &ImportArgs,
+    session: &CommandSession,
+    planned: &[PlannedServer<'_>],
+    results: &[ImportResult],
+) -> Result<(), Failure> {
+    if session.console.manner.json {
+        let items = planned.iter().zip(results).map(|(one, result)| item(one, result)).collect();
+        let ok = !results.iter().any(|result| result.outcome == ImportOutcome::Declined);
+        return session.console.print_document(ok, &ImportDocument { items });
+    }
+    let of = |outcome: ImportOutcome| -> Vec<&str> {
+        let all = planned.iter().zip(results).filter(|(_, result)| result.outcome == outcome);
+        all.map(|(one, _)| one.found.server.id.as_str()).collect()
+    };
+    let storable = of(ImportOutcome::Storable).len();
+    if args.dry_run {
+        say(session, &format!("{storable} can be stored. Nothing was stored (--dry-run)."));
+    }
+    let file = session.configuration.places.layer_file(args.scope.layer()).unwrap_or_default();
+    let file = display_path(&file, &session.surroundings);
+    let enabled = of(ImportOutcome::Stored);
+    if !enabled.is_empty() {
+        let next = if let [one] = enabled[..] { format!("wharf test {one}") } else { "wharf list --probe".to_owned() };
+        let undo = if let [one] = enabled[..] { one } else { "NAME" };
+        say(session, &format!("{} {} in {file}", paint(GOOD, "Stored"), enabled.join(", ")));
+        say(session, &format!("  {} wharf remove {undo} --scope {}", paint(QUIET, "undo:"), scope_word(args.scope)));
+        say(session, &format!("  {} {next}", paint(QUIET, "next:")));
+    }
+    for (one, result) in planned.iter().zip(results) {
+        let id = &one.found.server.id;
+        if let (ImportOutcome::StoredDisabled, Some(reason)) = (result.outcome, &result.reason) {
+            say(session, &format!("{} {id} in {file}, disabled: {reason}", paint(GOOD, "Stored")));
+            say(session, &format!("  {} wharf get {id}, then wharf enable {id}", paint(QUIET, "next:")));
+        }
+        for name in &result.secrets {
+            say(session, &format!("{} the secret {name} for {id}", paint(GOOD, "Stored")));
+        }
+    }
     Ok(())
+}
+
+fn scope_word(scope: ConfigScope) -> &'static str {
+    scope.layer().source()
+}
+
+fn item<'a>(one: &'a PlannedServer<'_>, result: &'a ImportResult) -> ImportItem<'a> {
+    let found = one.found;
+    ImportItem {
+        id: &found.server.id,
+        client: found.client.name(),
+        file: found.file.display().to_string(),
+        line: found.server.place.line,
+        fate: result.outcome,
+        reason: result.reason.as_deref(),
+        notes: found.server.notes.iter().map(note_line).collect(),
+        tokens: &one.tokens,
+        secrets: &result.secrets,
+    }
 }
 
 fn say(session: &CommandSession, text: &str) {
     if !session.console.manner.json {
         session.console.say(text);
-    }
-}
-
-impl FoundServer {
-    /// Returns the location, the entry and the conversion notes.
-    fn review_text(&self, lines: &[String]) -> String {
-        let Self { client, file, server } = self;
-        let id = UntrustedText::new(server.id.as_str()).to_string();
-        let place = format!("{} · {}:{}", client.name(), file.display(), server.place.line);
-        let mut text = format!("\n{}  {}", paint(HEADING, id), paint(QUIET, UntrustedText::new(place)));
-        for line in lines {
-            let _ = write!(text, "\n{}", gutter(line));
-        }
-        for note in &server.notes {
-            let _ = write!(text, "\n  {} {}", paint(WARNING, "note:"), note_line(note));
-        }
-        text
-    }
-
-    fn item(&self, fate: ImportOutcome) -> ImportItem<'_> {
-        ImportItem {
-            id: &self.server.id,
-            client: self.client.name(),
-            file: self.file.display().to_string(),
-            line: self.server.place.line,
-            fate,
-            notes: self.server.notes.iter().map(note_line).collect(),
-        }
     }
 }

@@ -120,9 +120,8 @@ fn report_logout(session: &CommandSession, word: &str, left: &[(AccountKey, Logo
         let accounts: Vec<&str> = left.iter().map(|(key, _)| key.account.as_str()).collect();
         let revoked = left.iter().all(|(_, how)| *how == LogoutResult::GivenBack);
         let server = printable_word(word);
-        let document =
-            json!({ "schema": 1, "success": true, "server": server, "accounts": accounts, "revoked": revoked });
-        session.console.print_json(&document)?;
+        let document = json!({ "success": true, "server": server, "accounts": accounts, "revoked": revoked });
+        session.console.print_document(true, &document)?;
         return Ok(CommandEnding::Fine);
     }
     for (key, how) in left {

@@ -22,15 +22,16 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Every line starts with its time in UTC. `|` marks stderr output of the server, `-` its process events. Secrets \
-of the server are masked. If there is no log of a server, a running `wharf` is asked for its last lines. With \
+Every line starts with its time in UTC. `|` marks stderr output of the server, `:` its log messages and `-` \
+its process events. Secrets of the server are masked. If there is no log of a server, a running `wharf` is asked for its last lines. With \
 --json and --follow each line is a document of its own.
 
 Examples:
   wharf logs
   wharf logs github -n 200
   wharf logs github --follow
-  wharf logs github --json | jq -r '.items[].text'")]
+  wharf logs github --json \\
+      | jq '.items[] | select(.source == \"server\")'")]
 pub struct LogsArgs {
     /// Server to show; default: all servers, merged by time
     #[arg(value_name = "SERVER")]
@@ -55,7 +56,6 @@ impl LogsArgs {
 /// JSON document of all lines.
 #[derive(Serialize)]
 struct LogsDocument<'a> {
-    schema: u32,
     items: Vec<LogItem<'a>>,
 }
 
@@ -72,6 +72,8 @@ struct LogItem<'a> {
     /// Missing for lines from a running `wharf`.
     time: Option<&'a str>,
     server: &'a str,
+    /// `server` for its stderr output, `wharf` for events of its process.
+    source: &'static str,
     text: &'a str,
 }
 
@@ -94,7 +96,7 @@ pub async fn run(args: &LogsArgs, session: &CommandSession) -> CommandResult {
         (true, _) => follow(args, session, entries, tails).await,
         (false, true) => {
             let items = entries.iter().map(item).collect();
-            session.console.print_json(&LogsDocument { schema: 1, items }).map(|()| CommandEnding::Fine)
+            session.console.print_document(true, &LogsDocument { items }).map(|()| CommandEnding::Fine)
         }
         (false, false) => show(args, session, &entries).map(|()| CommandEnding::Fine),
     }
@@ -146,7 +148,12 @@ fn show(args: &LogsArgs, session: &CommandSession, entries: &[LogEntry]) -> Resu
 }
 
 fn item(entry: &LogEntry) -> LogItem<'_> {
-    LogItem { time: entry.known_time(), server: &entry.server, text: &entry.text }
+    let source = match entry.voice {
+        LogSource::Server => "server",
+        LogSource::Wharf => "wharf",
+        LogSource::Message => "message",
+    };
+    LogItem { time: entry.known_time(), server: &entry.server, source, text: &entry.text }
 }
 
 /// Formats a line for the terminal. Escapes again, because the file is untrusted; text that is already escaped does not
@@ -156,6 +163,7 @@ fn format_line(entry: &LogEntry, with_server: bool) -> String {
     let mark = match entry.voice {
         LogSource::Server => "|",
         LogSource::Wharf => "-",
+        LogSource::Message => ":",
     };
     let time = paint(QUIET, UntrustedText::new(entry.known_time().unwrap_or("-")));
     format!("{time}{} {} {}", server.unwrap_or_default(), paint(QUIET, mark), UntrustedText::new(entry.text.as_str()))

@@ -42,7 +42,6 @@ pub struct PromptArgs {
 
 #[derive(Serialize)]
 struct PromptDocument<'a> {
-    schema: u32,
     server: &'a str,
     prompt: &'a str,
     description: Option<&'a str>,
@@ -64,13 +63,15 @@ pub async fn run(args: &PromptArgs, session: &CommandSession) -> CommandResult {
     check_arguments(name, &arguments, &listing.items).map_err(|failure| failure.about_server(server.name.as_str()))?;
     let expanded = offer.run_until_misfit(expand(&connection, name, &arguments)).await?;
     if session.console.manner.json {
-        session.console.print_json(&PromptDocument {
-            schema: 1,
-            server: server.name.as_str(),
-            prompt: name,
-            description: expanded.description.as_deref(),
-            messages: &expanded.messages_raw,
-        })?;
+        session.console.print_document(
+            true,
+            &PromptDocument {
+                server: server.name.as_str(),
+                prompt: name,
+                description: expanded.description.as_deref(),
+                messages: &expanded.messages_raw,
+            },
+        )?;
     } else {
         session.console.print(messages_text(&expanded))?;
     }

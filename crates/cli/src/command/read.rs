@@ -40,7 +40,6 @@ pub struct ReadArgs {
 
 #[derive(Serialize)]
 struct ReadDocument<'a> {
-    schema: u32,
     server: &'a str,
     uri: &'a str,
     contents: &'a RawJson,
@@ -57,13 +56,13 @@ pub async fn run(args: &ReadArgs, session: &CommandSession) -> CommandResult {
     let mut offer = args.services.prepare(session)?;
     let connection = connect_one(session, &server, &offer.services).await?;
     let read = offer.run_until_misfit(read_resource(&connection, uri)).await?;
-    let mut shelf =
+    let mut save_directory =
         args.save.as_deref().map(|path| SaveDirectory::open(session, path, &[server.name.as_str()])).transpose()?;
-    let text = resources_text_saving(&read.contents, shelf.as_mut())?;
+    let text = resources_text_saving(&read.contents, save_directory.as_mut())?;
     if session.console.manner.json {
-        let saved = shelf.as_ref().map(SaveDirectory::saved);
+        let saved = save_directory.as_ref().map(SaveDirectory::saved);
         let server = server.name.as_str();
-        session.console.print_json(&ReadDocument { schema: 1, server, uri, contents: &read.contents_raw, saved })?;
+        session.console.print_document(true, &ReadDocument { server, uri, contents: &read.contents_raw, saved })?;
     } else {
         let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         session.console.print(format_args!("{}{end}", UntrustedText::new(text.as_str()).multiline()))?;

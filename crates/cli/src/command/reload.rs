@@ -5,7 +5,7 @@ use wharf_spec::UntrustedText;
 use wharf_terminal::control::ControlResponse;
 use wharf_terminal::failure::{CommandEnding, CommandResult, FailureKind};
 use wharf_terminal::managed_host::ReloadReport;
-use wharf_terminal::session::{CommandSession, CommonArgs};
+use wharf_terminal::session::{CommandSession, JsonArgs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -17,15 +17,8 @@ Examples:
   wharf reload
   wharf reload --json")]
 pub struct ReloadArgs {
-    /// Write one JSON document instead of text
-    #[arg(long, help_heading = "Output")]
-    json: bool,
-}
-
-impl ReloadArgs {
-    pub fn common(&self) -> CommonArgs {
-        CommonArgs { json: self.json, ..CommonArgs::default() }
-    }
+    #[command(flatten)]
+    pub output: JsonArgs,
 }
 
 pub async fn run(session: &CommandSession) -> CommandResult {
@@ -33,6 +26,6 @@ pub async fn run(session: &CommandSession) -> CommandResult {
     for problem in &answered.said.problems {
         session.console.warn(UntrustedText::new(problem.as_str()));
     }
-    answered.show(session, |answered| answered.said.describe())?;
-    Ok(if answered.said.success { CommandEnding::Fine } else { CommandEnding::Told(FailureKind::Usage) })
+    answered.show(session, answered.said.success, |answered| answered.said.describe())?;
+    Ok(if answered.said.success { CommandEnding::Fine } else { CommandEnding::Reported(FailureKind::Usage) })
 }

@@ -1,38 +1,44 @@
-//! `wharf run`: runs the agent on one task, without a terminal.
+//! `wharf run`: runs the agent on one task.
 //!
-//! There are no prompts: a call that would need one is denied, and the model is told which rule would allow it.
+//! Questions are asked at the terminal. Without one, a call that would need a question is denied, and the model is told
+//! which rule would allow it.
 
+mod allowed_tools;
 mod driver;
 mod events;
 mod run_totals;
 mod text;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
-use wharf::{Host, HostError, PromptPolicy};
+use wharf::{Host, HostError, PromptPolicy, ServerState};
 use wharf_agent::{AgentLimits, TurnBlock};
 use wharf_client::Connection;
 use wharf_spec::UntrustedText;
 
-use self::driver::RunDriver;
+use self::allowed_tools::{AllowArgs, AllowedTools};
+use self::driver::{RunDriver, RunOptions};
 use wharf_terminal::chat::ChatSession;
 use wharf_terminal::chat::models::{ModelCatalog, SelectedModel};
 use wharf_terminal::control::ControlSocket;
 use wharf_terminal::failure::{CommandResult, Failure};
 use wharf_terminal::managed_host::{LoadedConfig, ManagedHost};
 use wharf_terminal::one_shot_host::{ManagedHostOptions, start_managed};
+use wharf_terminal::question::TerminalAsker;
 use wharf_terminal::session::{CommandSession, CommonArgs, parse_timeout};
 use wharf_terminal::stdin::read_all;
 
-/// Maximum time to wait for servers before the first request to the model.
-const DEFAULT_SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum time to wait for the first server before the first request to the model.
+const STARTUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The answer is streamed to stdout, tool calls are listed on stderr. With --json every event is a document on a \
-line of its own; docs/agent.md lists them. Calls that would need a prompt are denied. Allow them with rules or \
-`trust`, see docs/permissions.md.
+line of its own, with its kind in `event`. Calls that need permission are asked about at a terminal and denied without one. \
+Allow them with --allow, with rules in `permissions` of your configuration, such as \
+{\"tool\": \"mcp__git__*\", \"action\": \"allow\"}, or with `trust` in a server's entry.
 
 Exit codes: 0 done, 1 stopped (a loop, too many requests, too long an answer) or failed, 2 no model, 3 model \
 unreachable, 4 key rejected by the model, 7 timed out, 130 cancelled.
@@ -40,6 +46,7 @@ unreachable, 4 key rejected by the model, 7 timed out, 130 cancelled.
 Examples:
   wharf run \"what changed in this repository today?\"
   git diff | wharf run --server git -
+  wharf run --allow 'git.*' \"summarize the last ten commits\"
   wharf run --model ollama/gpt-oss:20b --json \"add 2, 3\" \\
       | jq -r 'select(.event == \"ended\") | .text'
   wharf run --resume \"and yesterday?\"")]
@@ -66,10 +73,13 @@ pub struct RunArgs {
     /// Allow calls that would need a prompt; rules that deny still apply
     #[arg(long, help_heading = "Conversation")]
     dangerously_skip_permissions: bool,
+    #[command(flatten)]
+    allow: AllowArgs,
     /// Use only this server; repeatable
     #[arg(long = "server", value_name = "ID", help_heading = "Server")]
     servers: Vec<String>,
-    /// Time to wait for servers before the first request, e.g. 10 or 250ms; default: 10 seconds
+    /// Time to wait for slow servers before the first request, e.g. 10 or 250ms; default: tools of slow servers are
+    /// offered from a later request on
     #[arg(long, value_name = "TIME", value_parser = parse_timeout, help_heading = "Server")]
     settle: Option<Duration>,
     #[command(flatten)]
@@ -91,17 +101,20 @@ pub async fn run(args: &RunArgs, session: &CommandSession) -> CommandResult {
     );
     let known = LoadedConfig::resolve(session, config.clone(), &args.servers).await;
     warn_of_absent(session, &known);
-    let host = start_managed(session, &known.entries, host_options(args)).await?;
-    let fleet = ManagedHost::new(session, host, known, &args.servers);
-    let mut chat = ChatSession::new(session, &fleet.host);
+    let allowed = args.allow.parse(session)?;
+    let host = start_managed(session, &known.entries, host_options(args, session, &allowed)).await?;
+    let managed_host = ManagedHost::new(session, host, known, &args.servers);
+    let mut chat = ChatSession::new(session, &managed_host.host);
     chat.select_model(chosen);
     let had = match &args.resume {
         Some(id) => resume(session, &mut chat, id).await?,
         None => Vec::new(),
     };
     let control = ControlSocket::open(session);
-    wait_for_servers(session, &fleet.host, &had, args.settle.unwrap_or(DEFAULT_SETTLE_TIMEOUT)).await;
-    RunDriver::start(&fleet, chat, control, vec![TurnBlock::Text(task)])?.run_to_end().await
+    let _waking = wait_for_servers(session, &managed_host.host, &had, args.settle).await;
+    RunDriver::start(&managed_host, chat, RunOptions { control, allowed }, vec![TurnBlock::Text(task)])?
+        .run_to_end()
+        .await
 }
 
 /// Reads the task. Several words are joined.
@@ -123,10 +136,11 @@ fn with_max_requests(chosen: SelectedModel, max_requests: Option<u32>) -> Select
     SelectedModel { limits: AgentLimits { requests, ..chosen.limits }, ..chosen }
 }
 
-/// Returns host options without an asker.
-fn host_options(args: &RunArgs) -> ManagedHostOptions {
+/// Returns the host options. Without a terminal there is no asker.
+fn host_options(args: &RunArgs, session: &CommandSession, allowed: &Arc<AllowedTools>) -> ManagedHostOptions {
     let when_asked = if args.dangerously_skip_permissions { PromptPolicy::Allow } else { PromptPolicy::Ask };
-    ManagedHostOptions { asker: None, when_asked, sink: None }
+    let (asker, sink) = TerminalAsker::open(session).unzip();
+    ManagedHostOptions { asker, when_asked, sink, has_agent: true, allowed: Some(allowed.filter()) }
 }
 
 /// Warns about configured servers that are not available.
@@ -145,23 +159,48 @@ async fn resume(session: &CommandSession, chat: &mut ChatSession<'_>, id: &str) 
     Ok(going.servers)
 }
 
-/// Waits for the servers up to a time limit; tools that appear later are offered from then on. Starts the lazy servers
-/// that the conversation used, all in parallel.
-async fn wait_for_servers(session: &CommandSession, host: &Host, had: &[String], time: Duration) {
+/// Waits for the servers that start in the usual time, or for all of them up to `settle`. Starts the lazy servers that
+/// the conversation used, whose tools are known. The returned tasks wait for those.
+async fn wait_for_servers(
+    session: &CommandSession,
+    host: &Host,
+    had: &[String],
+    settle: Option<Duration>,
+) -> JoinSet<Result<Connection, HostError>> {
+    for server in had {
+        if let Err(error) = host.status_of(server) {
+            session.console.warn(format_args!("the conversation used a server that is not available: {error}"));
+        }
+    }
     let mut waking: JoinSet<Result<Connection, HostError>> =
         had.iter().map(|server| start_server(host, server)).collect();
-    let all = async {
-        while let Some(woken) = waking.join_next().await {
-            if let Ok(Err(error @ HostError::UnknownServer { .. })) = woken {
-                session.console.warn(format_args!("the conversation used a server that is not available: {error}"));
-            }
+    match settle {
+        None => {
+            let _ = tokio::time::timeout(STARTUP_TIMEOUT, host.wait_for_startup()).await;
         }
-        host.wait_until_settled().await;
-    };
-    let _ = tokio::time::timeout(time, all).await;
-    for status in host.status() {
-        if let Some(trouble) = status.last_error.filter(|_| status.connected.is_none()) {
-            session.console.warn(format_args!("{}: {}", status.name, UntrustedText::new(trouble.to_string())));
+        Some(time) => {
+            let all = async {
+                while waking.join_next().await.is_some() {}
+                host.wait_until_settled().await;
+            };
+            let _ = tokio::time::timeout(time, all).await;
+        }
+    }
+    warn_of_unready(session, host);
+    waking
+}
+
+/// Warns about servers whose tools are missing in the first request.
+fn warn_of_unready(session: &CommandSession, host: &Host) {
+    for status in host.status().into_iter().filter(|status| status.connected.is_none()) {
+        match status.last_error {
+            Some(trouble) => {
+                session.console.warn(format_args!("{}: {}", status.name, UntrustedText::new(trouble.to_string())));
+            }
+            None if status.state == ServerState::Connecting && status.offers.is_none() => session.console.warn(
+                format_args!("{}: still starting, its tools follow later (--settle TIME waits for it)", status.name),
+            ),
+            None => {}
         }
     }
 }

@@ -11,7 +11,7 @@ use wharf_terminal::call_numbers::{NUMBERS, stats_cells};
 use wharf_terminal::clock::timestamp;
 use wharf_terminal::columns::{ColumnAlignment, render_columns};
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
-use wharf_terminal::session::{CommandSession, CommonArgs};
+use wharf_terminal::session::{CommandSession, JsonArgs};
 use wharf_terminal::style::{NAME, paint};
 
 #[derive(Debug, clap::Args)]
@@ -30,21 +30,13 @@ pub struct StatsArgs {
     /// Count only calls of this period: 90s, 15m, 36h, 7d or 2w
     #[arg(long, value_name = "PERIOD", value_parser = parse_period)]
     since: Option<Duration>,
-    /// Write one JSON document instead of text
-    #[arg(long, help_heading = "Output")]
-    json: bool,
-}
-
-impl StatsArgs {
-    pub fn common(&self) -> CommonArgs {
-        CommonArgs { json: self.json, ..CommonArgs::default() }
-    }
+    #[command(flatten)]
+    pub output: JsonArgs,
 }
 
 /// JSON document of the statistics.
 #[derive(Serialize)]
 struct StatsDocument<'a> {
-    schema: u32,
     since: Option<String>,
     items: Vec<StatsItem<'a>>,
 }
@@ -67,7 +59,7 @@ pub async fn run(args: &StatsArgs, session: &CommandSession) -> CommandResult {
     };
     let since = args.since.map(|period| SystemTime::now().checked_sub(period).unwrap_or(SystemTime::UNIX_EPOCH));
     let from = since.unwrap_or(SystemTime::UNIX_EPOCH);
-    let read = tokio::task::spawn_blocking(move || past_calls(&state, from)).await;
+    let read = wharf_threads::run_blocking(move || past_calls(&state, from)).await;
     let past = read
         .map_err(Failure::other)?
         .map_err(|error| Failure::other(format_args!("cannot read the audit log: {error}")))?;
@@ -80,7 +72,7 @@ pub async fn run(args: &StatsArgs, session: &CommandSession) -> CommandResult {
     let tools: Vec<&PastToolCalls> = past.tools.iter().filter(is_wanted).collect();
     if session.console.manner.json {
         let items = tools.into_iter().map(item).collect();
-        session.console.print_json(&StatsDocument { schema: 1, since: since.map(timestamp), items })?;
+        session.console.print_document(true, &StatsDocument { since: since.map(timestamp), items })?;
     } else if tools.is_empty() {
         session.console.say("no calls recorded");
     } else {

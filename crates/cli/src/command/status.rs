@@ -4,15 +4,14 @@
 mod remote_status;
 mod watch;
 
-use std::time::Instant;
-
+use tokio::time::Instant;
 use wharf::Host;
 
 use wharf_terminal::config_context::ADD;
 use wharf_terminal::failure::{CommandEnding, CommandResult};
 use wharf_terminal::managed_host::{LoadedConfig, ManagedHost};
 use wharf_terminal::one_shot_host::{OneShotHost, OneShotOptions, StartMode};
-use wharf_terminal::probe::{self, brief_line, status_frame};
+use wharf_terminal::progress::{starting_text, with_startup_status};
 use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::status::show::{document, status_table};
 use wharf_terminal::status::status_rows::{StatusRow, worst_kind_of_rows};
@@ -20,7 +19,7 @@ use wharf_terminal::status::status_rows::{StatusRow, worst_kind_of_rows};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 If a `wharf` or `wharf run` is running in this directory with the same --config, it is asked for the status. \
-Otherwise, and with --connect, --watch or --brief, all enabled servers are connected in parallel; lazy ones stay \
+Otherwise, and with --connect or --watch, all enabled servers are connected in parallel; lazy ones stay \
 idle unless they are named. The exit code is 0 when all of them are ready, and otherwise that of the worst: 3 \
 unreachable, 7 timed out, 4 login needed, 2 configuration.
 
@@ -34,8 +33,8 @@ pub struct StatusArgs {
     /// Show only these servers
     #[arg(value_name = "ID")]
     ids: Vec<String>,
-    /// Print one line per server
-    #[arg(long, conflicts_with_all = ["watch", "json"])]
+    /// Connect to all servers, including lazy ones
+    #[arg(long, hide = true, conflicts_with = "watch")]
     brief: bool,
     /// Keep running: show changes and follow the configuration files
     #[arg(long)]
@@ -56,7 +55,7 @@ pub async fn run(args: &StatusArgs, session: &CommandSession) -> CommandResult {
         return print_no_servers(session);
     }
     if args.brief {
-        return print_brief(session, &args.ids).await;
+        return connect_all(session, &args.ids).await;
     }
     if args.watch {
         return watch::watch(session, &args.ids).await;
@@ -66,26 +65,61 @@ pub async fn run(args: &StatusArgs, session: &CommandSession) -> CommandResult {
     {
         return known.show(session, &args.ids);
     }
-    let known = LoadedConfig::resolve(session, config.clone(), &args.ids).await;
-    let with = OneShotOptions { start: StartMode::AsConfigured, ..OneShotOptions::default() };
+    connect_and_show(session, &args.ids, &args.ids, StartMode::AsConfigured).await
+}
+
+/// Connects to these servers or to all, including lazy ones, and shows their status.
+///
+/// # Errors
+///
+/// Fails if the configuration cannot be read or the output cannot be written.
+pub async fn connect_all(session: &CommandSession, ids: &[String]) -> CommandResult {
+    if session.configuration.config()?.servers.is_empty() {
+        return print_no_servers(session);
+    }
+    connect_and_show(session, ids, ids, StartMode::AtOnce).await
+}
+
+/// Connects to these servers, including lazy ones, and shows their status. A disabled server is not a failure, because
+/// nobody has asked for it by name.
+///
+/// # Errors
+///
+/// Fails if the configuration cannot be read or the output cannot be written.
+pub async fn connect_and_list(session: &CommandSession, ids: &[String]) -> CommandResult {
+    if ids.is_empty() {
+        return print_no_servers(session);
+    }
+    connect_and_show(session, ids, &[], StartMode::AtOnce).await
+}
+
+/// Connects to `ids`, or to all, and shows their status. `named` are those asked for by name.
+async fn connect_and_show(
+    session: &CommandSession,
+    ids: &[String],
+    named: &[String],
+    start: StartMode,
+) -> CommandResult {
+    let known = LoadedConfig::resolve(session, session.configuration.config()?.clone(), ids).await;
+    let with = OneShotOptions { start, ..OneShotOptions::default() };
     let hosted = OneShotHost::start(session, known.entries.clone(), with).await?;
     wait_until_settled(session, &hosted.host).await;
-    let rows = ManagedHost::new(session, hosted.host, known, &args.ids).rows();
+    let rows = ManagedHost::new(session, hosted.host, known, ids).rows();
     if session.console.manner.json {
-        session.console.print_json(&document(&rows))?;
+        session.console.print_json(&document(&rows, named))?;
     } else {
         session.console.print(status_table(&rows, session.console.stdout_width()))?;
     }
-    Ok(ending(&rows, &args.ids))
+    Ok(ending(&rows, named))
 }
 
 fn ending(rows: &[StatusRow], ids: &[String]) -> CommandEnding {
-    worst_kind_of_rows(rows, !ids.is_empty()).map_or(CommandEnding::Fine, CommandEnding::Told)
+    worst_kind_of_rows(rows, !ids.is_empty()).map_or(CommandEnding::Fine, CommandEnding::Reported)
 }
 
 fn print_no_servers(session: &CommandSession) -> CommandResult {
     if session.console.manner.json {
-        session.console.print_json(&document(&[]))?;
+        session.console.print_json(&document(&[], &[]))?;
     } else {
         session.console.say("no MCP servers configured");
         session.console.say(format_args!("hint: {ADD}"));
@@ -93,41 +127,12 @@ fn print_no_servers(session: &CommandSession) -> CommandResult {
     Ok(CommandEnding::Fine)
 }
 
-/// Probes the servers and prints one line for each.
-///
-/// # Errors
-///
-/// Fails if the configuration cannot be read or the output cannot be written.
-pub async fn print_brief(session: &CommandSession, ids: &[String]) -> CommandResult {
-    if session.configuration.config()?.servers.is_empty() {
-        return print_no_servers(session);
-    }
-    let looked = probe::probe_all(session).await?;
-    let is_wanted = |name: &str| ids.is_empty() || ids.iter().any(|id| id == name);
-    let mut kinds = Vec::new();
-    for looked in looked.iter().filter(|looked| is_wanted(looked.server.name.as_str())) {
-        session.console.print(format_args!("{}\n", brief_line(looked)))?;
-        kinds.extend(looked.kind());
-    }
-    Ok(wharf_terminal::status::status_rows::worst_kind(kinds).map_or(CommandEnding::Fine, CommandEnding::Told))
-}
-
 /// Waits until every server is ready or has failed. A status line names the pending servers.
 async fn wait_until_settled(session: &CommandSession, host: &Host) {
-    let began = Instant::now();
-    let settled = host.wait_until_settled();
-    tokio::pin!(settled);
-    loop {
-        tokio::select! {
-            biased;
-            () = &mut settled => break,
-            () = tokio::time::sleep(probe::TICK), if session.console.shows_status() => {
-                let unsettled = |status: &&wharf::ServerStatus| !status.state.is_settled();
-                let statuses = host.status();
-                let names: Vec<&str> = statuses.iter().filter(unsettled).map(|status| status.name.as_str()).collect();
-                session.console.show_status(&status_frame(&names, began.elapsed()));
-            }
-        }
-    }
-    session.console.clear_status();
+    let told = || {
+        let statuses = host.status();
+        let pending = statuses.iter().filter(|status| !status.state.is_settled());
+        starting_text(&pending.map(|status| status.name.as_str()).collect::<Vec<_>>())
+    };
+    with_startup_status(session, Instant::now(), told, host.wait_until_settled()).await;
 }

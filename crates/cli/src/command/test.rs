@@ -6,9 +6,11 @@ use wharf_config::{Config, ConfiguredServer};
 use super::why::{DiagnosisReport, diagnose};
 use wharf_terminal::clock::DurationText;
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
-use wharf_terminal::probe::{ProbeFailure, StepState};
+use wharf_terminal::probe::{ProbeCode, StepState, render_steps};
 use wharf_terminal::session::{CommandSession, CommonArgs};
-use wharf_terminal::style::{GOOD, paint};
+use wharf_terminal::status::show::{ServerRow, server_table, state_label, status_headings};
+use wharf_terminal::status::status_rows::transport_word;
+use wharf_terminal::style::{QUIET, paint};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -49,7 +51,7 @@ pub async fn run(args: &TestArgs, session: &CommandSession) -> CommandResult {
     report.steps.retain(|step| {
         step.name != "schema" && (step.state == StepState::Failed || !CONFIG_STEPS.contains(&step.name))
     });
-    show(session, &report)
+    show(session, &report, server)
 }
 
 /// Returns the server's entry in a scope, from the highest layer.
@@ -73,23 +75,47 @@ fn find_in_scope<'a>(
     })
 }
 
-fn show(session: &CommandSession, report: &DiagnosisReport) -> Result<CommandEnding, Failure> {
+fn show(
+    session: &CommandSession,
+    report: &DiagnosisReport,
+    server: &ConfiguredServer,
+) -> Result<CommandEnding, Failure> {
     if session.console.manner.json {
-        session.console.print_json(&report.document())?;
+        session.console.print_document(report.outcome.is_ok(), &report.document())?;
         return Ok(report.ending());
     }
-    let ending = match &report.outcome {
-        Ok(ready) => {
-            let tools = ready.section.tools.len();
-            let noun = if tools == 1 { "tool" } else { "tools" };
-            format!("{} {tools} {noun}, {}, {}\n", paint(GOOD, "ok:"), ready.revision, DurationText(report.took))
-        }
-        Err(broken) => verdict_with_hint(report, broken),
-    };
-    session.console.print(report.text(&ending, session.console.stdout_width()))?;
+    let width = session.console.stdout_width();
+    session.console.print(server_table(status_headings("TIME"), &[row(report, server, width)], width))?;
     Ok(report.ending())
 }
 
-fn verdict_with_hint(report: &DiagnosisReport, broken: &ProbeFailure) -> String {
-    format!("{}more: wharf why {}\n", report.verdict(broken), report.id)
+/// Returns the server's row, with its steps and the verdict below it.
+fn row(report: &DiagnosisReport, server: &ConfiguredServer, width: Option<usize>) -> ServerRow<7> {
+    let ready = report.outcome.as_ref().ok();
+    let cell = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let cells = [
+        format!("  {}", server.name),
+        transport_word(server).unwrap_or("?").to_owned(),
+        server.layer.source().to_owned(),
+        state_label(report.outcome.as_ref().map_or_else(|broken| failed_state(broken.code), |_| "ready")),
+        cell(ready.map(|ready| ready.section.tools.len().to_string())),
+        cell(ready.map(|ready| ready.revision.clone())),
+        cell(ready.map(|_| DurationText(report.took).to_string())),
+    ];
+    let mut below = report.server_info().map(|info| format!("      {}\n", paint(QUIET, info))).unwrap_or_default();
+    below.push_str(&render_steps(&report.steps, width));
+    if let Err(broken) = &report.outcome {
+        below.push_str(&format!("{}more: wharf why {}\n", report.verdict(broken), report.id));
+    }
+    ServerRow { cells, below: below.lines().map(str::to_owned).collect() }
+}
+
+/// Returns the state of a server that does not work, as `wharf status` shows it.
+fn failed_state(code: ProbeCode) -> &'static str {
+    match code {
+        ProbeCode::ConfigDisabled => "disabled",
+        ProbeCode::ApprovalNeeded | ProbeCode::ApprovalChanged => "unapproved",
+        ProbeCode::LoginNeeded => "auth_required",
+        _ => "failed",
+    }
 }

@@ -1,5 +1,7 @@
 //! `wharf tools`.
 
+mod withheld;
+
 use std::sync::Arc;
 
 use tokio::time::Instant;
@@ -11,18 +13,21 @@ use wharf_terminal::call_arguments::InputSchema;
 use wharf_terminal::failure::{CommandResult, Failure};
 use wharf_terminal::listing::{ServerItems, print_lists};
 use wharf_terminal::one_shot_host::{OneShotHost, OneShotOptions, StartMode};
+use wharf_terminal::progress::{starting_text, with_startup_status};
 use wharf_terminal::search;
-use wharf_terminal::servers::{ServerArgs, with_startup_status};
+use wharf_terminal::servers::ServerArgs;
 use wharf_terminal::session::{CommandSession, CommonArgs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Lists the usable tools, without filtered ones. Withheld and quarantined tools cause a warning.
+Lists the usable tools, without filtered ones. Withheld tools cause a warning: --withheld lists them with the \
+reasons, and `wharf release` releases one after a review.
 
 Examples:
   wharf tools
   wharf tools git --schema
   wharf tools --search \"create issue\"
+  wharf tools --withheld
   wharf tools --stdio \"wharf demo-server\"
   wharf tools --json | jq '.items[].name'")]
 pub struct ToolsArgs {
@@ -34,6 +39,9 @@ pub struct ToolsArgs {
     /// Show the arguments of each tool
     #[arg(long)]
     schema: bool,
+    /// List the withheld tools instead, with the reasons
+    #[arg(long, conflicts_with_all = ["search", "schema"])]
+    withheld: bool,
     #[command(flatten)]
     pub common: CommonArgs,
 }
@@ -43,7 +51,12 @@ pub async fn run(args: &ToolsArgs, session: &CommandSession) -> CommandResult {
     let hosted =
         OneShotHost::start(session, entries, OneShotOptions::for_call(ClientServices::default(), StartMode::AtOnce))
             .await?;
-    let mut results = list_all(session, &hosted).await;
+    if args.withheld {
+        let mut results = list_all(session, &hosted, withheld::withheld_tools).await;
+        results.extend(failures.into_iter().map(Err));
+        return print_lists(session, results);
+    }
+    let mut results = list_all(session, &hosted, listing_from_section).await;
     results.extend(failures.into_iter().map(Err));
     if let Some(words) = &args.search {
         results = filter_by_keywords(results, words);
@@ -54,29 +67,45 @@ pub async fn run(args: &ToolsArgs, session: &CommandSession) -> CommandResult {
     if results.is_empty() && !session.console.manner.json {
         session.console.say("no tool matches these keywords");
     }
-    print_lists(session, results)
+    let has_withheld = results.iter().flatten().any(|found| !found.withheld.is_empty());
+    let ending = print_lists(session, results)?;
+    if has_withheld && !session.console.manner.json {
+        session.console.say("`wharf tools --withheld` shows withheld tools and how to release them");
+    }
+    Ok(ending)
 }
+
+/// Selects the items of one server.
+type SectionItems<T> = fn(&Connection, Option<&Section>) -> ServerItems<T>;
 
 /// Tools of one server, or its failure.
 type ToolListing = Result<ServerItems<Arc<CatalogTool>>, Failure>;
 
 /// Lists the tools of every server, in the order of the servers. Waits for each without a time limit of its own.
-async fn list_all(session: &CommandSession, hosted: &OneShotHost<'_>) -> Vec<ToolListing> {
+async fn list_all<T>(
+    session: &CommandSession,
+    hosted: &OneShotHost<'_>,
+    items: SectionItems<T>,
+) -> Vec<Result<ServerItems<T>, Failure>> {
     let waiting = std::cell::RefCell::new(Vec::new());
-    let told = || format!("{} · starting", waiting.borrow().join(", "));
+    let told = || starting_text(&waiting.borrow());
     let work = async {
         let mut results = Vec::new();
         for (number, entry) in hosted.entries().iter().enumerate() {
             // All servers start in parallel. The next one may be ready already.
             *waiting.borrow_mut() = hosted.entries()[number..].iter().map(|entry| entry.name.to_string()).collect();
-            results.push(list_tools(hosted, entry).await);
+            results.push(list_tools(hosted, entry, items).await);
         }
         results
     };
     with_startup_status(session, Instant::now(), told, work).await
 }
 
-async fn list_tools(hosted: &OneShotHost<'_>, entry: &ServerEntry) -> ToolListing {
+async fn list_tools<T>(
+    hosted: &OneShotHost<'_>,
+    entry: &ServerEntry,
+    items: SectionItems<T>,
+) -> Result<ServerItems<T>, Failure> {
     let connection = hosted.host.wait_until_ready(entry.name.as_str()).await;
     let connection = connection.map_err(|error| hosted.failure(&entry.name, error))?;
     let catalog = hosted.host.catalog();
@@ -85,7 +114,7 @@ async fn list_tools(hosted: &OneShotHost<'_>, entry: &ServerEntry) -> ToolListin
         // The catalog holds only the error's text: list again to get the error itself.
         connection.list_tools().await.map_err(|error| Failure::from_call_error(&connection, error))?;
     }
-    Ok(listing_from_section(&connection, section.map(|section| &**section)))
+    Ok(items(&connection, section.map(|section| &**section)))
 }
 
 fn listing_from_section(connection: &Connection, section: Option<&Section>) -> ServerItems<Arc<CatalogTool>> {
@@ -102,6 +131,7 @@ fn listing_from_section(connection: &Connection, section: Option<&Section>) -> S
         is_offered: connection.facts().capabilities.tools,
         items: section.into_iter().flat_map(Section::visible_tools).cloned().collect(),
         withheld: of_list.chain(quarantined).collect(),
+        ranks: Vec::new(),
         below: |_| String::new(),
     }
 }
@@ -132,7 +162,7 @@ fn rank_tools(
     let mut placed: Vec<(usize, Arc<CatalogTool>)> = placed.collect();
     placed.sort_by_key(|(place, _)| *place);
     let best = placed.first().map(|(place, _)| *place);
-    found.items = placed.into_iter().map(|(_, tool)| tool).collect();
+    (found.ranks, found.items) = placed.into_iter().unzip();
     (best, Ok(found))
 }
 

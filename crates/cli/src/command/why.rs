@@ -16,13 +16,13 @@ use wharf_terminal::probe::{
     self, ProbeCode, ProbeFailure, ProbeStep, ReadyServer, StepState, next_step, render_steps, step_document,
 };
 use wharf_terminal::session::{CommandSession, CommonArgs};
-use wharf_terminal::style::{BAD, GOOD, HEADING, QUIET, paint};
+use wharf_terminal::style::{BAD, GOOD, HEADING, QUIET, WARNING, paint};
 use wharf_terminal::table::wrap;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Steps: config, approval, expand; then path and spawn, or dial, tls and login; then handshake, ping, list, \
-schema. Failure codes are stable, and docs/troubleshooting.md lists the cause and fix of each. Values of \
+schema; stdout if the server writes lines that are not messages. Failure codes are stable, for scripts. Values of \
 variables and secrets are never shown.
 
 Examples:
@@ -50,9 +50,7 @@ pub struct DiagnosisReport {
 /// JSON document of `test` and `why`.
 #[derive(Serialize)]
 struct ReportDocument<'a, S> {
-    schema: u32,
     id: &'a str,
-    ok: bool,
     /// Code of the failure.
     code: Option<ProbeCode>,
     revision: Option<&'a str>,
@@ -69,10 +67,10 @@ pub async fn run(args: &WhyArgs, session: &CommandSession) -> CommandResult {
         None => unknown_server_report(&args.id, config),
     };
     if session.console.manner.json {
-        session.console.print_json(&report.document())?;
+        session.console.print_document(report.outcome.is_ok(), &report.document())?;
     } else {
         let ending = match &report.outcome {
-            Ok(_) => format!("{}\n", paint(GOOD, "no problems found")),
+            Ok(_) => report.success_text(),
             Err(broken) => report.verdict(broken),
         };
         session.console.print(report.text(&ending, session.console.stdout_width()))?;
@@ -97,22 +95,15 @@ pub async fn diagnose(session: &CommandSession, config: &Arc<Config>, server: &C
     {
         Ok(entry) => entry,
         Err(failure) => {
-            let detail = UntrustedText::new(failure.error.message.as_str()).to_string();
-            steps.iter_mut().filter(|step| step.name == "expand").for_each(|step| {
-                (step.state, step.detail) = (StepState::Failed, detail.clone());
-            });
-            return DiagnosisReport::from_failure(
-                server,
-                steps,
-                ProbeFailure { code: ProbeCode::ExpandFailed, failure },
-            );
+            let broken = ProbeFailure { code: ProbeCode::ExpandFailed, failure };
+            return DiagnosisReport::from_failed_check(server, steps, broken);
         }
     };
     let probed = match probe::probe_one(session, &entry).await {
         Ok(probed) => probed,
         Err(failure) => {
             let broken = ProbeFailure { code: ProbeCode::ConfigBroken, failure };
-            return DiagnosisReport::from_failure(server, steps, broken);
+            return DiagnosisReport::from_failed_check(server, steps, broken);
         }
     };
     steps.extend(probed.steps);
@@ -145,13 +136,21 @@ impl DiagnosisReport {
         }
     }
 
+    /// Creates the report of a server whose check passed at first and fails later: its step is marked as failed, and the
+    /// steps after it are dropped.
+    fn from_failed_check(server: &ConfiguredServer, mut steps: Vec<ProbeStep>, broken: ProbeFailure) -> Self {
+        let stage = broken.code.stage();
+        steps.truncate(steps.iter().position(|step| step.name == stage).unwrap_or(steps.len()));
+        let message = UntrustedText::new(broken.failure.error.message.as_str());
+        steps.push(ProbeStep::new(stage, StepState::Failed, message));
+        Self::from_failure(server, steps, broken)
+    }
+
     /// Returns the JSON document.
     pub fn document(&self) -> impl Serialize + '_ {
         let (ready, broken) = (self.outcome.as_ref().ok(), self.outcome.as_ref().err());
         ReportDocument {
-            schema: 1,
             id: &self.id,
-            ok: ready.is_some(),
             code: broken.map(|broken| broken.code),
             revision: ready.map(|ready| ready.revision.as_str()),
             tools: ready.map(|ready| ready.section.tools.len()),
@@ -161,17 +160,30 @@ impl DiagnosisReport {
         }
     }
 
+    /// Returns the name and version that the server reports. Escaped.
+    pub fn server_info(&self) -> Option<String> {
+        let info = self.outcome.as_ref().ok()?.server_info.as_ref()?;
+        let text = format!("{} {}", info.name, info.version);
+        Some(UntrustedText::new(text.trim()).truncate(80).to_string()).filter(|text| !text.is_empty())
+    }
+
     /// Returns the text: the steps, then the ending.
     pub fn text(&self, ending: &str, width: Option<usize>) -> String {
-        let info = self.outcome.as_ref().ok().and_then(|ready| ready.server_info.as_ref());
-        let info = info.map(|info| format!("{} {}", info.name, info.version)).unwrap_or_default();
-        let info = UntrustedText::new(info.trim()).truncate(80).to_string();
         let id = UntrustedText::new(self.id.as_str()).to_string();
-        let heading = match info.as_str() {
-            "" => paint(HEADING, id).to_string(),
-            info => format!("{}  {}", paint(HEADING, id), paint(QUIET, info)),
-        };
+        let info = self.server_info().map(|info| format!("  {}", paint(QUIET, info))).unwrap_or_default();
+        let heading = format!("{}{info}", paint(HEADING, id));
         format!("{heading}\n{}\n\n{ending}", wrap(render_steps(&self.steps, width).trim_end(), width))
+    }
+
+    /// Returns the ending of a usable server.
+    fn success_text(&self) -> String {
+        // Schemas that were adapted for models are not a problem of the connection.
+        let is_odd = |step: &&ProbeStep| step.state == StepState::Detour && step.name != "schema";
+        let odd: Vec<&str> = self.steps.iter().filter(is_odd).map(|step| step.name).collect();
+        match odd.is_empty() {
+            true => format!("{}\n", paint(GOOD, "no problems found")),
+            false => format!("{} see {} above\n", paint(WARNING, "usable, with problems:"), odd.join(", ")),
+        }
     }
 
     /// Returns the failure and the next step.
@@ -187,7 +199,7 @@ impl DiagnosisReport {
 
     /// Returns the command's ending, which determines the exit code.
     pub fn ending(&self) -> CommandEnding {
-        self.outcome.as_ref().err().map_or(CommandEnding::Fine, |broken| CommandEnding::Told(broken.failure.kind))
+        self.outcome.as_ref().err().map_or(CommandEnding::Fine, |broken| CommandEnding::Reported(broken.failure.kind))
     }
 }
 

@@ -1,10 +1,10 @@
 //! Brings each kind of host to each of its ends, one after the other, and counts.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use wharf_testkit::oracle::{self, MarkedProcess};
+use wharf_testkit::torture::{RunnerArguments, print_result};
 
 use crate::fleet::{self, Role};
 use crate::host::{self, End, Host, Kind};
@@ -14,12 +14,6 @@ use crate::table;
 pub const GRACEFUL: Duration = Duration::from_secs(6);
 /// How long after any other.
 pub const CRUDE: Duration = Duration::from_secs(2);
-
-struct Arguments {
-    filter: Option<String>,
-    runs: usize,
-    table: Option<PathBuf>,
-}
 
 /// A kind of host, one of its ends, and what came of it.
 pub struct Cell {
@@ -48,47 +42,30 @@ struct Seen {
 }
 
 pub fn run(arguments: impl Iterator<Item = String>) -> i32 {
-    let arguments = read(arguments);
+    let arguments = RunnerArguments::parse(arguments);
+    let rounds = arguments.runs.unwrap_or(1);
     if let Err(problem) = host::build_embedder() {
         println!("{problem}");
         return 1;
     }
-    let mut cells = cells(arguments.filter.as_deref());
-    println!("running {} cells, {} each", cells.len(), arguments.runs);
-    for round in 0..arguments.runs {
+    let mut cells = cells(&arguments);
+    println!("running {} cells, {} each", cells.len(), rounds);
+    for round in 0..rounds {
         for cell in &mut cells {
             cell.run(round);
         }
     }
     if let Some(path) = &arguments.table {
-        table::write(path, &cells, arguments.runs);
+        table::write(path, &cells, rounds);
     }
     let (runs, failed) =
         cells.iter().fold((0, 0), |(runs, failed), cell| (runs + cell.tally.runs, failed + cell.tally.failed));
-    println!(
-        "\ntest result: {}. {} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out",
-        if failed == 0 { "ok" } else { "FAILED" },
-        runs - failed
-    );
-    i32::from(failed > 0 || runs == 0)
+    print_result(runs - failed, failed)
 }
 
-fn read(mut from: impl Iterator<Item = String>) -> Arguments {
-    let mut arguments = Arguments { filter: None, runs: 1, table: None };
-    while let Some(argument) = from.next() {
-        match argument.as_str() {
-            "--runs" => arguments.runs = from.next().and_then(|runs| runs.parse().ok()).unwrap_or(1),
-            "--table" => arguments.table = from.next().map(PathBuf::from),
-            other if !other.starts_with('-') => arguments.filter = Some(argument),
-            _ => {}
-        }
-    }
-    arguments
-}
-
-fn cells(filter: Option<&str>) -> Vec<Cell> {
+fn cells(arguments: &RunnerArguments) -> Vec<Cell> {
     let all = Kind::ALL.into_iter().flat_map(|kind| End::ALL.map(|end| Cell { kind, end, tally: Tally::default() }));
-    all.filter(|cell| filter.is_none_or(|filter| cell.name().contains(filter))).collect()
+    all.filter(|cell| arguments.selects(&cell.name())).collect()
 }
 
 impl Cell {

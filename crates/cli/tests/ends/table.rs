@@ -15,10 +15,7 @@ pub fn write(path: &Path, cells: &[Cell], runs: usize) {
         "failed": cells.iter().map(|cell| cell.tally.failed).sum::<usize>(),
         "notes": notes(cells, runs),
     });
-    if let Some(folder) = path.parent() {
-        let _ = std::fs::create_dir_all(folder);
-    }
-    std::fs::write(path, table.to_string()).unwrap();
+    wharf_testkit::torture::write_table(path, &table);
 }
 
 fn row(cell: &Cell) -> Vec<String> {

@@ -3,7 +3,7 @@
 //!
 //! `cargo xtask test` installs the servers of others and says where; a missing one is a failure and never skipped.
 
-mod agent_home;
+pub mod agent_home;
 mod configuring;
 mod connecting;
 mod logging_in;

@@ -15,7 +15,7 @@ fn book(revision: &str, more: &[&str]) -> CommandOutput {
 }
 
 #[test]
-fn fields_are_answered_by_name() {
+fn answer_fields_are_matched_by_name() {
     for revision in ASKING {
         let more = ["--answer", "pilot=no", "--answer", "cargo=Liquids", "--answer", "length:=12.5"];
         let ran = book(revision, &[&NEEDED[..], &more].concat());
@@ -31,7 +31,7 @@ fn fields_are_answered_by_name() {
 }
 
 #[test]
-fn a_whole_object_does_too_and_words_go_before_it() {
+fn answer_object_is_accepted_and_fields_override_it() {
     let object = r#"{"email":"ada@harbour.example","nights":1,"ship":"Ada","crew":["cat"],"services":[]}"#;
     for revision in ["2026-07-28", "2025-11-25"] {
         let content = book(revision, &["--answer", object, "--answer", "nights=7"]).json()["data"]["content"].take();
@@ -41,7 +41,7 @@ fn a_whole_object_does_too_and_words_go_before_it() {
 }
 
 #[test]
-fn no_can_be_said_beforehand() {
+fn decline_and_cancel_can_be_given_as_answers() {
     for revision in ASKING {
         for word in ["decline", "cancel"] {
             let ran = book(revision, &["--answer", word]);
@@ -52,7 +52,7 @@ fn no_can_be_said_beforehand() {
 }
 
 #[test]
-fn answers_that_do_not_fit_end_the_command_and_are_never_sent() {
+fn mismatched_answers_end_the_command_and_are_not_sent() {
     for revision in ASKING {
         for (more, message) in [
             (&NEEDED[..4], "the answer does not match the requested form: `ship` is required"),
@@ -82,7 +82,7 @@ fn answers_that_do_not_fit_end_the_command_and_are_never_sent() {
 }
 
 #[test]
-fn where_nobody_is_there_the_answer_is_no() {
+fn form_is_declined_without_a_terminal() {
     for revision in ASKING {
         let ran = run(["call", "book_berth", "--stdio", &demo(revision)]);
         let told = "warning: wharf asks: Which berth shall it be?\n  declined: no terminal to prompt on. To answer, \
@@ -93,7 +93,7 @@ fn where_nobody_is_there_the_answer_is_no() {
 }
 
 #[test]
-fn prompts_and_resources_ask_as_well() {
+fn prompts_and_resources_can_request_input() {
     let server = demo("2026-07-28");
     let ran = run(["prompt", "pilot", "--answer", "answer=ahoy", "--stdio", &server]);
     assert_eq!(ran.stdout, "user:\nPlease thank the pilot, who said \"ahoy\".\n", "{ran:?}");
@@ -119,7 +119,7 @@ fn several_questions_get_the_same_answer() {
 }
 
 #[test]
-fn a_server_that_is_never_content_is_given_up() {
+fn endless_input_requests_are_abandoned() {
     let ran = run(["call", "stubborn", "--answer", "answer=no", "--stdio", &demo("2026-07-28")]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(3), ""), "{ran:?}");
     let told = "error: wharf: server requested input 8 times without returning a result.\n  hint: ";
@@ -127,7 +127,7 @@ fn a_server_that_is_never_content_is_given_up() {
 }
 
 #[test]
-fn secrets_are_not_asked_for_unless_that_was_allowed() {
+fn secret_fields_are_declined_unless_allowed() {
     let server = secretive();
     let call = ["call", "sign_in", "--stdio", &server];
     let ran = run(call);

@@ -16,7 +16,7 @@ fn with_project(entry: &str) -> TestHome {
 }
 
 #[test]
-fn a_projects_server_runs_only_after_a_yes() {
+fn project_server_runs_only_after_approval() {
     let home = with_project(&demo_entry());
     let refused = home.run_line("call theirs echo text=hi");
     assert_eq!(refused.code, Some(5), "{refused:?}");
@@ -42,7 +42,7 @@ fn a_projects_server_runs_only_after_a_yes() {
 
 /// T03: what was approved is exactly that.
 #[test]
-fn a_change_is_asked_about_again_with_the_difference() {
+fn changed_entry_needs_approval_with_a_diff() {
     let home = with_project(&demo_entry());
     home.terminal("approve").answer("[y/N] ", "y");
     let approve = |home: &TestHome| {
@@ -67,7 +67,7 @@ fn a_change_is_asked_about_again_with_the_difference() {
 }
 
 #[test]
-fn a_script_approves_what_it_has_read() {
+fn approval_by_digest_requires_the_shown_digest() {
     let home = with_project(&demo_entry());
     let told = home.run_line("approve --json");
     assert_eq!(told.code, Some(5));
@@ -82,7 +82,7 @@ fn a_script_approves_what_it_has_read() {
 }
 
 #[test]
-fn a_server_of_the_users_stays_until_the_projects_is_approved() {
+fn user_server_remains_until_project_server_is_approved() {
     let home = with_project(r#"{"command": "touch", "args": ["ran"]}"#);
     home.write(USER_CONFIG, &format!(r#"{{"mcpServers": {{"theirs": {}}}}}"#, demo_entry()));
     assert_eq!(home.run_line("call theirs echo text=mine").stdout.trim(), "mine");
@@ -91,7 +91,7 @@ fn a_server_of_the_users_stays_until_the_projects_is_approved() {
 
 /// Everything a project could try, and every command in it: nothing runs, nothing is contacted, nothing is hidden.
 #[test]
-fn a_malicious_repository_gets_nothing() {
+fn malicious_repository_runs_and_contacts_nothing() {
     let home = TestHome::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
@@ -177,7 +177,7 @@ fn a_malicious_repository_gets_nothing() {
 
 /// Naming the file is not looking at what it says, and what was not looked at is handed to nobody.
 #[test]
-fn there_is_no_way_around_an_approval() {
+fn unapproved_server_is_refused_by_every_command() {
     let home = with_project(&demo_entry());
     for line in ["call .mcp.json:theirs echo text=hi", "tools theirs", "tools", "export cursor theirs", "status theirs"]
     {
@@ -191,7 +191,7 @@ fn there_is_no_way_around_an_approval() {
 }
 
 #[test]
-fn a_huge_file_and_a_link_out_cost_only_themselves() {
+fn huge_file_and_outside_symlink_are_skipped() {
     let home = TestHome::new();
     home.write(USER_CONFIG, &format!(r#"{{"mcpServers": {{"mine": {}}}}}"#, demo_entry()));
     let huge = std::fs::File::create(home.path("project/.mcp.json")).unwrap();
@@ -217,7 +217,7 @@ fn launcher(home: &TestHome, before: &str) {
 
 /// S1: what was approved is compared again when a wharf that is running starts it again.
 #[test]
-fn a_program_that_is_replaced_while_wharf_runs_is_not_started() {
+fn program_replaced_during_session_is_not_started() {
     let home = with_project(r#"{"command": "./run"}"#);
     launcher(&home, "");
     let mut asked = home.terminal("approve");
@@ -241,7 +241,7 @@ fn a_program_that_is_replaced_while_wharf_runs_is_not_started() {
 
 /// S2: a script is part of what was approved, whichever interpreter runs it.
 #[test]
-fn a_changed_script_is_asked_about_and_the_question_says_what_it_covers() {
+fn changed_script_needs_approval() {
     let home = with_project(r#"{"command": "sh", "args": ["./server.sh"]}"#);
     let honest = format!("exec {} demo-server --stdio\n", crate::support::WHARF);
     home.write("project/server.sh", &honest);
@@ -259,7 +259,7 @@ fn a_changed_script_is_asked_about_and_the_question_says_what_it_covers() {
 
 /// C10: no argument draws a line of the question, however wide the terminal is.
 #[test]
-fn an_argument_cannot_draw_lines_of_the_question() {
+fn argument_cannot_forge_lines_of_the_prompt() {
     let forged = format!("x{}argument 2: harmless{}command: safe", " ".repeat(60), "\u{a0}".repeat(70));
     let entry = serde_json::json!({"command": "sh", "args": [forged, "y".repeat(150)]});
     let home = with_project(&entry.to_string());
@@ -275,9 +275,20 @@ fn an_argument_cannot_draw_lines_of_the_question() {
     }
 }
 
+/// An approval covers the whole of an argument, so the question shows the whole of it.
+#[test]
+fn long_argument_is_shown_to_its_end_in_the_prompt() {
+    let script = format!("true {}; touch pwned", "a ".repeat(400));
+    let home = with_project(&serde_json::json!({"command": "sh", "args": ["-c", script]}).to_string());
+    let mut terminal = home.terminal("approve");
+    terminal.answer("[y/N] ", "n");
+    let shown = terminal.end().shown;
+    assert!(shown.contains("touch pwned"), "{shown}");
+}
+
 /// B1: a user's server starts in a private directory, and in the project only where that was approved.
 #[test]
-fn a_users_server_gets_the_project_only_once_approved() {
+fn user_server_starts_in_project_only_after_approval() {
     let home = TestHome::new();
     let script = format!("pwd >> {}; exec {} demo-server --stdio", home.path("where").display(), crate::support::WHARF);
     let own =

@@ -21,7 +21,7 @@ fn check(words: &[&str], expected: &Value) {
 }
 
 #[test]
-fn every_form_arrives() {
+fn every_argument_form_is_accepted() {
     std::fs::write(home().join("form.txt"), "from a file").unwrap();
     check(&["a=1", "b:=1", "c:x", "--d", "y", "--e=z"], &json!({"a": "1", "b": 1, "c": "x", "d": "y", "e": "z"}));
     check(&["a=@form.txt", "--b", "@form.txt"], &json!({"a": "from a file", "b": "from a file"}));
@@ -33,13 +33,13 @@ fn every_form_arrives() {
 }
 
 #[test]
-fn a_flag_and_a_number_are_what_the_schema_says() {
+fn flags_and_numbers_are_typed_by_the_schema() {
     let ran = call(&["unload_ship", "--interval-ms", "10", "--containers", "2", "--ask", "--answer", "name=Ada"]);
     assert_eq!(ran.stdout, "Unloaded 2 containers, signed for by \"Ada\".\n", "{ran:?}");
 }
 
 #[test]
-fn a_pipe_gives_an_object() {
+fn stdin_provides_an_object() {
     let server = demo("2025-06-18");
     for words in [&["json_response", "-"][..], &["json_response", "--args", "-"]] {
         let mut command = wharf(["call"].iter().chain(words).copied().chain(["--json", "--stdio", &server]));
@@ -51,7 +51,7 @@ fn a_pipe_gives_an_object() {
 }
 
 #[test]
-fn mistakes_are_told_together_and_nothing_is_sent() {
+fn argument_errors_are_reported_together_before_the_call() {
     let trace = home().join("mistakes.jsonl");
     let ran = call(&["add", "a=x", "c=1", "--trace", trace.to_str().unwrap()]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
@@ -71,7 +71,7 @@ fn mistakes_are_told_together_and_nothing_is_sent() {
 }
 
 #[test]
-fn help_is_made_of_the_schema() {
+fn tool_help_is_generated_from_the_schema() {
     let ran = call(&["echo", "--help"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for part in ["Repeats a text.", "Usage: wharf call echo [ARGUMENT]...", "  text  (string, required)", "echo text="]
@@ -82,7 +82,7 @@ fn help_is_made_of_the_schema() {
 }
 
 #[test]
-fn bytes_are_saved_beside_what_is_there() {
+fn binary_content_is_saved_without_overwriting() {
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("saved");
     let save = ["mixed", "--save", directory.to_str().unwrap()];

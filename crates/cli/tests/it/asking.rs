@@ -100,7 +100,7 @@ fn check(ended: &Ended, expected: &str) {
 }
 
 #[test]
-fn enter_takes_the_defaults() {
+fn enter_accepts_the_defaults() {
     for revision in ["2026-07-28", "2025-11-25"] {
         let ended = answered(
             revision,
@@ -128,7 +128,7 @@ fn enter_takes_the_defaults() {
 }
 
 #[test]
-fn the_first_forms_had_fewer_kinds_and_defaults() {
+fn form_of_2025_06_18_has_fewer_kinds_and_defaults() {
     let answers = [
         ("1 of 7: Cargo (cargo)", ""),
         ("E-mail: ", "ada@harbour.example"),
@@ -146,7 +146,7 @@ fn the_first_forms_had_fewer_kinds_and_defaults() {
 }
 
 #[test]
-fn choices_go_by_number_and_by_value_and_mistakes_are_asked_again() {
+fn choices_accept_numbers_and_values_and_errors_reprompt() {
     for revision in ["2026-07-28", "2025-11-25"] {
         let ended = answered(
             revision,
@@ -179,7 +179,7 @@ fn choices_go_by_number_and_by_value_and_mistakes_are_asked_again() {
 }
 
 #[test]
-fn no_is_an_answer_and_so_is_leaving() {
+fn decline_cancel_and_eof_answer_the_form() {
     for revision in ASKING {
         let declined = "No berth was booked: the form was declined.\n";
         let cancelled = "No berth was booked: the form was cancelled.\n";
@@ -194,7 +194,7 @@ fn no_is_an_answer_and_so_is_leaving() {
 }
 
 #[test]
-fn nothing_is_sent_before_the_review() {
+fn form_is_sent_only_after_review() {
     let mut terminal = asked("many_questions", "2025-06-18");
     terminal.answer("Answer [aye]: ", "nay");
     terminal.expect("To be sent to wharf:\n  1. Answer (answer): nay\n");
@@ -213,7 +213,7 @@ fn nothing_is_sent_before_the_review() {
 }
 
 #[test]
-fn what_was_typed_before_the_question_answers_nothing() {
+fn typed_ahead_input_does_not_answer_a_question() {
     let mut terminal = asked("many_questions", "2025-11-25");
     terminal.line("typed ahead");
     for answer in ["one", "two", "three"] {
@@ -236,7 +236,7 @@ fn ctrl_c_ends_the_question_and_the_command() {
 }
 
 #[test]
-fn several_questions_come_one_after_the_other() {
+fn several_questions_are_asked_in_sequence() {
     for (revision, expected) in [
         ("2026-07-28", "Asked in 3 rounds, and heard \"one\", \"aye\".\n"),
         ("2025-11-25", "Asked in 3 rounds, and heard \"one\", \"aye\", \"aye\".\n"),
@@ -254,7 +254,7 @@ fn several_questions_come_one_after_the_other() {
 }
 
 #[test]
-fn progress_is_shown_on_a_terminal_and_taken_away() {
+fn progress_is_shown_on_a_terminal_and_cleared() {
     for (revision, shown) in [("2026-07-28", "50% step 1 of 2"), ("2024-11-05", "50%")] {
         let command = ["call", "slow", "seconds=0.4", "steps=2", "--stdio", &demo(revision)];
         let mut terminal = Terminal::start_piped(&wharf(command));
@@ -266,7 +266,7 @@ fn progress_is_shown_on_a_terminal_and_taken_away() {
 }
 
 #[test]
-fn nothing_breaks_into_a_question() {
+fn output_is_deferred_during_a_question() {
     let (go, heard) = (pipe_at_home("chatty-go"), Pipe::new("chatty-heard"));
     let server = chatty(&go, &heard.path);
     let call = ["call", "sign_in", "--allow-secrets", "--log", "info", "--stdio", &server];

@@ -110,7 +110,7 @@ pub fn sent_back(page: &str) -> String {
 }
 
 #[test]
-fn a_login_by_the_browser_is_kept_used_and_given_back() {
+fn browser_login_is_stored_used_and_revoked() {
     let scene = Scene::new();
     let before = scene.run(&["tools", "docs"]);
     assert_eq!(before.code, Some(4), "{before:?}");
@@ -141,7 +141,7 @@ fn a_login_by_the_browser_is_kept_used_and_given_back() {
 }
 
 #[test]
-fn several_accounts_at_one_address_are_kept_apart() {
+fn accounts_of_one_server_are_separate() {
     let scene = Scene::new();
     let login = scene.log_in(&["auth", "docs", "--yes", "--account", "work", "--json"]);
     let told = login.json();
@@ -157,7 +157,7 @@ fn several_accounts_at_one_address_are_kept_apart() {
 }
 
 #[test]
-fn an_address_that_is_not_configured_has_a_login_of_its_own() {
+fn unconfigured_url_has_its_own_login() {
     let scene = Scene::new();
     let url = scene.authd.server_url();
     let refused = scene.run(&["tools", "--url", &url]);
@@ -171,7 +171,7 @@ fn an_address_that_is_not_configured_has_a_login_of_its_own() {
 
 /// O08: a browser on another machine, where the person copies the address it could not open.
 #[test]
-fn o08_without_a_browser_the_address_is_shown_and_one_is_pasted() {
+fn o08_redirect_url_can_be_pasted_without_a_browser() {
     let scene = Scene::new();
     let mut child = scene.home.command(["auth", "docs", "--no-browser"]).stdin(Stdio::piped()).spawn().unwrap();
     let mut talk = BufReader::new(child.stderr.take().unwrap());
@@ -193,7 +193,7 @@ fn o08_without_a_browser_the_address_is_shown_and_one_is_pasted() {
 
 /// The other way round: whoever comes back by themselves need not paste anything.
 #[test]
-fn o08_without_a_browser_somebody_may_still_come_back() {
+fn o08_callback_arrives_without_a_browser() {
     let scene = Scene::new();
     let mut child = scene.home.command(["auth", "docs", "--no-browser"]).spawn().unwrap();
     let mut talk = BufReader::new(child.stderr.take().unwrap());
@@ -217,7 +217,7 @@ pub fn ended(child: Child, mut talk: impl std::io::Read) -> CommandOutput {
 
 /// R8.1: nothing is opened before a yes.
 #[test]
-fn a_browser_is_opened_only_after_a_yes() {
+fn browser_opens_only_after_consent() {
     let scene = Scene::new();
     let mut terminal = Terminal::start_piped(&scene.home.command(["auth", "docs"]));
     terminal.answer("Open the login page in your browser? [y/N]: ", "n");
@@ -236,7 +236,7 @@ fn a_browser_is_opened_only_after_a_yes() {
 }
 
 #[test]
-fn where_there_is_nothing_to_log_in_at_that_is_said() {
+fn servers_without_login_are_reported() {
     let scene = Scene::new();
     let url = scene.authd.server_url();
     for (args, expected) in [

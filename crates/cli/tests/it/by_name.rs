@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use wharf_testkit::pty::Terminal;
 use wharf_testkit::test_home::{CommandOutput, TestHome};
 
-use crate::support::{WHARF, pipe_at_home};
+use crate::support::{WHARF, pipe_at_home, working};
 
 /// A home with two servers, `quay` and `pier.x`'s namesake `quay__x`, and a rule.
 fn two_servers() -> TestHome {
@@ -31,7 +31,7 @@ fn check(ran: &CommandOutput, code: i32, stdout: &str, stderr: &str) {
 }
 
 #[test]
-fn every_way_to_name_a_tool() {
+fn every_tool_selector_is_accepted() {
     let home = two_servers();
     for words in [
         &["quay", "echo"][..],
@@ -63,7 +63,7 @@ fn every_way_to_name_a_tool() {
 }
 
 #[test]
-fn the_other_commands_take_names_too() {
+fn other_commands_accept_server_names() {
     let home = two_servers();
     let ran = home.run(["read", "quay", "demo://greeting"]);
     check(&ran, 0, "Ahoy! Welcome to the Wharf demo server.\n", "");
@@ -85,7 +85,7 @@ fn the_other_commands_take_names_too() {
 }
 
 #[test]
-fn rules_and_filters_hold() {
+fn rules_and_filters_apply() {
     let home = two_servers();
     let ran = home.run(["call", "quay", "crash"]);
     check(&ran, 5, "", "error: quay: ");
@@ -104,7 +104,7 @@ fn rules_and_filters_hold() {
 }
 
 #[test]
-fn calls_are_written_down() {
+fn calls_are_recorded_in_the_audit_log() {
     let home = two_servers();
     home.run(["call", "quay", "add", "a=1", "b=2"]);
     home.run(["call", "quay", "fail"]);
@@ -124,7 +124,7 @@ fn calls_are_written_down() {
 }
 
 #[test]
-fn nothing_to_write_to_costs_a_warning() {
+fn unwritable_state_directory_is_only_a_warning() {
     let home = two_servers();
     home.write("home/.local/state", "a file");
     let ran = home.run(["call", "quay", "echo", "text=a"]);
@@ -132,7 +132,7 @@ fn nothing_to_write_to_costs_a_warning() {
 }
 
 #[test]
-fn help_starts_a_server_once() {
+fn help_starts_the_server_once() {
     let script = r#"echo started >> "$HOME/started"; exec "$0" demo-server"#;
     let server = json!({ "command": "/bin/sh", "args": ["-c", script, WHARF] });
     let home = configured(&json!({ "mcpServers": { "quay": server } }));
@@ -148,7 +148,7 @@ fn help_starts_a_server_once() {
 }
 
 #[test]
-fn the_most_like_comes_first() {
+fn best_match_is_listed_first() {
     let home = two_servers();
     let document = home.run(["tools", "--search", "echo", "--json"]).json();
     let found: Vec<_> =
@@ -161,8 +161,19 @@ fn the_most_like_comes_first() {
     check(&home.run(["tools", "--search", "zebra"]), 0, "", "no tool matches these keywords\n");
 }
 
+/// F12: the order of the JSON document is the ranking over all servers.
 #[test]
-fn a_start_that_takes_long_is_shown_on_a_terminal() {
+fn json_search_keeps_the_ranking_over_servers() {
+    let home = configured(&json!({ "mcpServers": { "one": working(), "two": working() } }));
+    let document = home.run(["tools", "--search", "reporting progress", "--json"]).json();
+    let items = document["items"].as_array().unwrap();
+    assert_eq!(items.len(), 2, "{document}");
+    assert_eq!((&items[0]["name"], &items[1]["name"]), (&json!("slow"), &json!("slow")), "{document}");
+    assert_ne!(items[0]["server"], items[1]["server"]);
+}
+
+#[test]
+fn slow_start_is_shown_on_a_terminal() {
     let pipe = pipe_at_home("slow-start");
     let script = format!(r#"read -r _ < {}; exec "$0" demo-server"#, pipe.display());
     let server = json!({ "command": "/bin/sh", "args": ["-c", script, WHARF] });

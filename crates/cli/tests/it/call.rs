@@ -14,7 +14,7 @@ fn call(words: &[&str]) -> CommandOutput {
 }
 
 #[test]
-fn every_revision_answers() {
+fn call_succeeds_in_every_revision() {
     for revision in REVISIONS {
         let ran = run(["call", "echo", "text=ahoy there", "--stdio", &demo(revision)]);
         assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(0), "ahoy there\n", ""));
@@ -22,11 +22,11 @@ fn every_revision_answers() {
 }
 
 #[test]
-fn the_contract() {
+fn json_output_has_the_documented_shape() {
     let mut document = call(&["add", "a=1", "b=2.5", "--json"]).json();
     assert!(document["duration_ms"].take().is_u64());
     let expected = json!({
-        "schema": 1, "success": true, "output": "3.5", "data": {"sum": 3.5}, "error": null,
+        "schema": 1, "ok": true, "success": true, "output": "3.5", "data": {"sum": 3.5}, "error": null,
         "content": [{"type": "text", "text": "3.5"}], "server": "wharf", "tool": "add", "duration_ms": null,
     });
     assert_eq!(document, expected);
@@ -53,7 +53,7 @@ fn arguments_are_typed_by_the_schema() {
 }
 
 #[test]
-fn arguments_come_from_files_and_pipes() {
+fn arguments_are_read_from_files_and_stdin() {
     std::fs::write(home().join("text.txt"), "from a file\n").unwrap();
     assert_eq!(call(&["echo", "text=@text.txt"]).stdout, "from a file\n");
     let server = demo("2025-06-18");
@@ -65,7 +65,7 @@ fn arguments_come_from_files_and_pipes() {
 }
 
 #[test]
-fn a_tool_that_fails_has_answered() {
+fn failed_tool_returns_its_output_and_exit_code_6() {
     let ran = call(&["fail"]);
     assert_eq!(ran.code, Some(6));
     assert_eq!(ran.stdout, "This tool always fails; that is what it is for.\n");
@@ -80,19 +80,23 @@ fn a_tool_that_fails_has_answered() {
 }
 
 #[test]
-fn what_is_not_text_becomes_a_reference() {
+fn non_text_content_is_a_reference_with_embedded_text() {
     let ran = call(&["mixed"]);
     let lines: Vec<&str> = ran.stdout.lines().collect();
     assert_eq!(lines[1], "[image: image/png, 120 bytes]");
     assert_eq!(
         lines[3..],
-        ["[resource link: demo://greeting, text/plain]", "[resource: demo://greeting, text/plain, 39 bytes]"]
+        [
+            "[resource link: demo://greeting, text/plain]",
+            "[resource: demo://greeting, text/plain, 39 bytes]",
+            "Ahoy! Welcome to the Wharf demo server.",
+        ]
     );
     assert_eq!(call(&["mixed", "--json"]).json()["content"].as_array().unwrap().len(), 5);
 }
 
 #[test]
-fn an_answer_that_does_not_come_in_time() {
+fn call_timeout_has_exit_code_7() {
     let ran = call(&["slow", "seconds=60", "steps=1", "--timeout", "2"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(7), ""));
     assert!(
@@ -102,7 +106,7 @@ fn an_answer_that_does_not_come_in_time() {
 }
 
 #[test]
-fn a_server_that_crashes() {
+fn crashed_server_reports_exit_code_and_stderr() {
     let ran = call(&["crash", "exit_code=9"]);
     assert_eq!(ran.code, Some(3));
     assert!(ran.stderr.contains("server exited with code 9.") && ran.stderr.contains("  │ demo: fatal"), "{ran:?}");
@@ -112,7 +116,7 @@ fn a_server_that_crashes() {
 }
 
 #[test]
-fn an_answer_cannot_act() {
+fn control_characters_in_results_are_escaped() {
     let evil = "text=a\u{1b}[2J\u{9b}31m\u{202e}b\rc\u{7}";
     let ran = call(&["echo", evil]);
     assert_harmless(&ran.stdout);
@@ -123,14 +127,14 @@ fn an_answer_cannot_act() {
 }
 
 #[test]
-fn progress_in_a_pipe_is_for_debugging() {
+fn piped_progress_is_shown_only_with_debug() {
     assert_eq!(call(&["slow", "seconds=0", "steps=2"]).stderr, "");
     let ran = call(&["slow", "seconds=0.2", "steps=2", "--debug"]);
     assert!(ran.stderr.contains("wharf · slow  50% step 1 of 2\n"), "{ran:?}");
 }
 
 #[test]
-fn the_trace_has_every_message() {
+fn trace_contains_every_message() {
     let trace = home().join("trace.jsonl");
     call(&["echo", "text=traced", "--trace", trace.to_str().unwrap()]);
     let lines: Vec<Value> =
@@ -142,7 +146,7 @@ fn the_trace_has_every_message() {
 }
 
 #[test]
-fn the_environment_is_what_was_named() {
+fn server_environment_has_only_named_variables() {
     let server = demo("2026-07-28");
     let base = ["call", "environment", "--stdio", &server];
     let names = |more: &[&str]| {

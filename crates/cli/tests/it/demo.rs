@@ -1,6 +1,7 @@
 //! `demo`.
 
 use wharf_testkit::pty::Terminal;
+use wharf_testkit::test_home::TestHome;
 
 use crate::support::{run, wharf};
 
@@ -25,7 +26,7 @@ const STEPS: [&str; 17] = [
 ];
 
 #[test]
-fn the_tour_goes_well() {
+fn every_demo_step_succeeds() {
     let ran = run(["demo", "--json"]);
     let document = ran.json();
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{document}");
@@ -37,8 +38,20 @@ fn the_tour_goes_well() {
     }
 }
 
+/// Plain HTTP on loopback needs no certificates.
 #[test]
-fn it_reads_well_in_a_pipe() {
+fn every_demo_step_succeeds_without_ca_certificates() {
+    let home = TestHome::new();
+    let none = home.path("none");
+    let home = home.with_env("SSL_CERT_FILE", &none).with_env("SSL_CERT_DIR", &none);
+    let ran = home.run(["demo", "--json"]);
+    let document = ran.json();
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{document}");
+    assert_eq!(document["success"], true, "{document}");
+}
+
+#[test]
+fn piped_demo_has_plain_output() {
     let ran = run(["demo"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(!ran.stdout.contains('\u{1b}'), "{ran:?}");
@@ -72,7 +85,7 @@ fn it_reads_well_in_a_pipe() {
 }
 
 #[test]
-fn a_person_can_answer() {
+fn demo_question_can_be_answered_on_a_terminal() {
     let mut terminal = Terminal::start_piped(wharf(["demo", "--ask"]).env("NO_COLOR", "1"));
     terminal.expect("north asks you:");
     terminal.answer("Cargo [skip]: ", ":decline");

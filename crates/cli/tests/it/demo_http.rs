@@ -15,7 +15,7 @@ fn discover() -> Value {
 }
 
 #[test]
-fn a_plain_answer_is_json() {
+fn plain_response_is_json() {
     let demo = Demo::streamable();
     let mut response = demo.request("server/discover", json!({}), &[]);
     assert_eq!(response.head().header("content-type"), Some("application/json"));
@@ -30,7 +30,7 @@ fn a_plain_answer_is_json() {
 }
 
 #[test]
-fn every_fault_has_its_status_and_its_code() {
+fn every_fault_has_its_status_and_code() {
     let version = "io.modelcontextprotocol/protocolVersion";
     let demo = Demo::streamable();
     let right = [("MCP-Protocol-Version", MODERN), ("Mcp-Method", "server/discover")];
@@ -64,7 +64,7 @@ fn every_fault_has_its_status_and_its_code() {
 }
 
 #[test]
-fn names_and_arguments_are_repeated_in_headers() {
+fn header_parameters_must_match_the_body() {
     let demo = Demo::streamable();
     let named = |method: &'static str, params: Value, header: &str, status: u16| {
         let headers = [("MCP-Protocol-Version", MODERN), ("Mcp-Method", method), ("Mcp-Name", header)];
@@ -101,7 +101,7 @@ fn names_and_arguments_are_repeated_in_headers() {
 }
 
 #[test]
-fn strangers_and_strange_requests_are_refused() {
+fn foreign_origins_and_bad_requests_are_rejected() {
     let demo = Demo::streamable();
     let fine = [("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")];
     let port = demo.address.rsplit_once(':').unwrap().1;
@@ -128,7 +128,7 @@ fn strangers_and_strange_requests_are_refused() {
 }
 
 #[test]
-fn a_body_has_a_bound() {
+fn oversized_body_is_rejected() {
     let demo = Demo::streamable();
     let text = |length: usize| json!({"text": "x".repeat(length)});
     assert_eq!(demo.call("echo", text(4_000_000)).json().0, 200);
@@ -143,7 +143,7 @@ fn a_body_has_a_bound() {
 }
 
 #[test]
-fn what_comes_before_the_answer_makes_it_a_stream() {
+fn progress_or_logs_turn_the_response_into_a_stream() {
     let demo = Demo::streamable();
     let params = json!({
         "name": "slow", "arguments": {"seconds": 0.05, "steps": 2}, "_meta": {"progressToken": "t"},
@@ -166,7 +166,7 @@ fn what_comes_before_the_answer_makes_it_a_stream() {
 }
 
 #[test]
-fn a_listen_hears_of_what_other_requests_do() {
+fn listen_stream_reports_changes_by_other_requests() {
     let demo = Demo::streamable();
     let wanted = json!({"notifications": {"toolsListChanged": true}});
     let mut listen = demo.request("subscriptions/listen", wanted.clone(), &[]);
@@ -189,7 +189,7 @@ fn a_listen_hears_of_what_other_requests_do() {
 }
 
 #[test]
-fn the_tide_turns_for_listens() {
+fn tide_notifications_reach_listen_streams() {
     let demo = Demo::start(&["--http", "127.0.0.1:0", "--tide", "20"]);
     let wanted = json!({"notifications": {"resourceSubscriptions": ["harbour://tide"]}});
     let mut listen = demo.request("subscriptions/listen", wanted, &[]);
@@ -200,7 +200,7 @@ fn the_tide_turns_for_listens() {
 }
 
 #[test]
-fn closing_the_stream_cancels_the_call() {
+fn closed_stream_cancels_the_call() {
     let demo = Demo::streamable();
     let slow = json!({"name": "slow", "arguments": {"seconds": 600, "steps": 1000}});
     let silent = demo.request("tools/call", slow.clone(), &[]);
@@ -218,7 +218,7 @@ fn closing_the_stream_cancels_the_call() {
 }
 
 #[test]
-fn a_call_in_rounds_needs_no_connection_of_its_own() {
+fn input_rounds_work_across_connections() {
     let demo = Demo::streamable();
     let meta = json!({"io.modelcontextprotocol/clientCapabilities": {"roots": {}}});
     let mut params = json!({"name": "show_roots", "arguments": {}, "_meta": meta});
@@ -231,7 +231,7 @@ fn a_call_in_rounds_needs_no_connection_of_its_own() {
 }
 
 #[test]
-fn a_pinned_revision_is_the_only_one() {
+fn pinned_revision_is_the_only_one_served() {
     let initialize = json!({
         "jsonrpc": "2.0", "id": 1, "method": "initialize",
         "params": {"protocolVersion": "2025-06-18", "capabilities": {}},
@@ -250,7 +250,7 @@ fn a_pinned_revision_is_the_only_one() {
 }
 
 #[test]
-fn an_address_that_others_could_reach_is_refused() {
+fn non_loopback_address_is_refused() {
     for flag in ["--http", "--sse"] {
         let ran = run(["demo-server", flag, "0.0.0.0:0"]);
         assert_eq!(ran.code, Some(2));
@@ -261,7 +261,7 @@ fn an_address_that_others_could_reach_is_refused() {
 }
 
 #[test]
-fn it_ends_with_its_input_or_by_a_signal() {
+fn server_exits_on_eof_or_signal() {
     let mut demo = Demo::streamable();
     drop(demo.child.stdin.take());
     assert_eq!(demo.child.wait().unwrap().code(), Some(0));

@@ -21,13 +21,13 @@ fn check(ran: &CommandOutput, code: i32, parts: &[&str]) {
 }
 
 #[test]
-fn a_missing_command() {
+fn missing_command_is_reported() {
     let expected = "error: no-such-server: command `no-such-server` not found in PATH.\n  failed at step: resolve\n  \
                     hint: check the spelling or give a full path\n  hint: searched in /usr/bin, /bin\n";
     let ran = tools("no-such-server --flag");
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(3), "", expected));
     let document = run(["tools", "--json", "--stdio", "no-such-server"]).json();
-    let expected = json!({"schema": 1, "success": false, "error": {
+    let expected = json!({"schema": 1, "ok": false, "success": false, "error": {
         "kind": "unreachable", "message": "command `no-such-server` not found in PATH", "server": "no-such-server",
         "step": "resolve", "exit": null, "stderr": [],
         "hints": ["check the spelling or give a full path", "searched in /usr/bin, /bin"],
@@ -36,7 +36,7 @@ fn a_missing_command() {
 }
 
 #[test]
-fn files_that_cannot_be_executed() {
+fn non_executable_files_are_reported() {
     let file = home().join("plain-file");
     std::fs::write(&file, "hello").unwrap();
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
@@ -50,7 +50,7 @@ fn files_that_cannot_be_executed() {
 }
 
 #[test]
-fn a_server_that_exits() {
+fn exiting_server_is_reported() {
     let ran = tools(r"sh -c 'printf \\033[31mno-API-key >&2; exit 4'");
     let parts = [
         "server exited with code 4.",
@@ -65,23 +65,23 @@ fn a_server_that_exits() {
 }
 
 #[test]
-fn a_program_that_is_no_server() {
+fn non_mcp_program_is_reported() {
     check(&tools("sh -c 'echo Hello; echo World'"), 3, &["hint: check that this is an MCP server over stdio"]);
 }
 
 #[test]
-fn a_server_that_never_answers() {
+fn silent_server_times_out() {
     let ran = run(["tools", "--timeout", "700ms", "--stdio", &faultd("S10-mute")]);
     check(&ran, 7, &["server not ready within 700 ms", "hint: --timeout SECONDS"]);
 }
 
 #[test]
-fn a_server_from_the_future() {
+fn unsupported_revision_is_reported() {
     check(&tools(&faultd("32022-disjoint")), 3, &["no common protocol revision: server supports 2031-01-01"]);
 }
 
 #[test]
-fn command_lines_that_are_none() {
+fn invalid_command_lines_are_rejected() {
     check(&tools("'unclosed"), 2, &["unclosed quote"]);
     check(&tools("  "), 2, &["--stdio is empty"]);
     check(&run(["tools"]), 2, &["no servers are configured, and none was given", "--stdio \"COMMAND\""]);
@@ -91,7 +91,7 @@ fn command_lines_that_are_none() {
 }
 
 #[test]
-fn a_command_is_never_run_by_a_shell() {
+fn command_is_never_run_by_a_shell() {
     let ran = tools("no-such-server; touch broken");
     check(&ran, 3, &["command `no-such-server;` not found"]);
     assert!(!home().join("broken").exists());

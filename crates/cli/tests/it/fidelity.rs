@@ -11,7 +11,7 @@ fn span<'a>(from: &str, to: &str) -> &'a str {
 }
 
 #[test]
-fn results_survive() {
+fn results_are_preserved_verbatim() {
     for era in ["modern", "legacy", "2024-11-05"] {
         let ran = run(["call", "odd", "--json", "--stdio", &faultd(&format!("fidelity --era {era}"))]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -25,13 +25,13 @@ fn results_survive() {
 }
 
 #[test]
-fn schemas_survive() {
+fn schemas_are_preserved_verbatim() {
     let ran = run(["tools", "--json", "--stdio", &faultd("fidelity")]);
     assert!(ran.stdout.contains(&format!("\"inputSchema\":{ODD_SCHEMA}")), "{ran:?}");
 }
 
 #[test]
-fn arguments_survive() {
+fn arguments_are_preserved_verbatim() {
     let trace = crate::support::home().join("fidelity.jsonl");
     let odd = r#"{"b":"\u0041", "a":12345678901234567890123}"#;
     run(["call", "odd", "--args", odd, "--trace", trace.to_str().unwrap(), "--stdio", &faultd("fidelity")]);

@@ -111,7 +111,7 @@ fn is_alive(process: Option<Pid>) -> bool {
 }
 
 #[test]
-fn a_server_that_kills_its_guard_leaves_no_process() {
+fn server_killing_its_guard_leaves_no_process() {
     let mut server = GuardedServer::open();
     server.order("KILL");
     assert!(poll_until(SOON, || server.is_empty()), "left: {:?}", server.left());
@@ -120,7 +120,7 @@ fn a_server_that_kills_its_guard_leaves_no_process() {
 }
 
 #[test]
-fn a_server_that_stops_its_guard_does_not_hold_up_closing() {
+fn server_stopping_its_guard_does_not_block_close() {
     let mut server = GuardedServer::open();
     server.stop_guard();
     server.close();
@@ -129,7 +129,7 @@ fn a_server_that_stops_its_guard_does_not_hold_up_closing() {
 }
 
 #[test]
-fn a_guard_that_is_stopped_is_continued_while_its_server_runs() {
+fn stopped_guard_is_continued_while_its_server_runs() {
     let server = GuardedServer::open();
     server.stop_guard();
     assert!(poll_until(SOON, || is_alive(server.process("guard")) && state_of(server.process("guard")) != Some('T')));
@@ -137,7 +137,7 @@ fn a_guard_that_is_stopped_is_continued_while_its_server_runs() {
 }
 
 #[test]
-fn a_stopped_guard_outlives_its_host_long_enough_to_end_its_server() {
+fn stopped_guard_ends_its_server_after_host_death() {
     let mut server = GuardedServer::open();
     server.stop_guard();
     server.host.kill().unwrap();

@@ -17,7 +17,7 @@ fn ready() -> Child {
 }
 
 #[test]
-fn orders_come_by_line() {
+fn commands_are_read_line_by_line() {
     for (order, code) in [("close\n", 0), ("what?\nclose\n", 0), ("panic\n", 101)] {
         let mut child = ready();
         child.stdin.as_mut().unwrap().write_all(order.as_bytes()).unwrap();
@@ -26,7 +26,7 @@ fn orders_come_by_line() {
 }
 
 #[test]
-fn the_end_of_stdin_is_no_order() {
+fn eof_on_stdin_is_not_a_command() {
     let mut child = ready();
     drop(child.stdin.take());
     send("TERM", child.id());
@@ -34,7 +34,7 @@ fn the_end_of_stdin_is_no_order() {
 }
 
 #[test]
-fn then_needs_no_line() {
+fn then_option_needs_no_stdin() {
     let server = demo("2025-11-25");
     let ran = run(["hold", "--then", "close", "--stdio", &server]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "ready 1\n"));

@@ -22,7 +22,7 @@ fn tools(home: &TestHome, variables: &[(&str, &str)]) -> CommandOutput {
 }
 
 #[test]
-fn a_relative_directory_does_not_make_a_repository_the_users_own() {
+fn relative_home_does_not_make_a_repository_trusted() {
     for variables in [
         &[("HOME", ".")][..],
         &[("HOME", "./")],

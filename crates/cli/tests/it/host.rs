@@ -40,7 +40,7 @@ async fn echo(host: &Host, server: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_a_lazy_server_offers_is_known_before_it_runs() {
+async fn lazy_server_has_cached_catalog_before_it_starts() {
     let home = TestHome::new();
     let state = home.path("state");
     let host = builder(&home).state_dir(&state).servers([demo("quay", &[])]).start().await.unwrap();
@@ -68,7 +68,7 @@ async fn what_a_lazy_server_offers_is_known_before_it_runs() {
 }
 
 #[tokio::test]
-async fn servers_that_are_not_there_keep_nobody_waiting() {
+async fn unavailable_servers_do_not_delay_the_others() {
     let home = TestHome::new();
     let missing = StdioSpec { program: "no-such-server".into(), ..StdioSpec::default() };
     let missing = ServerEntry::new(name("missing"), ServerSpec::Stdio(missing));
@@ -82,12 +82,12 @@ async fn servers_that_are_not_there_keep_nobody_waiting() {
     assert!(status.last_error.unwrap().to_string().contains("not found in PATH"));
     let error = host.call(&ToolId::new(&name("missing"), "x"), &RawJson::empty_object(), CallOptions::default()).await;
     let error = error.unwrap_err();
-    assert!(error.to_string().contains("`missing` is failed") && error.hint().is_some(), "{error}");
+    assert!(error.to_string().contains("`missing` has failed") && error.hint().is_some(), "{error}");
     host.close().await;
 }
 
 #[tokio::test]
-async fn a_set_of_servers_is_changed_while_they_run() {
+async fn server_set_changes_while_servers_run() {
     let home = TestHome::new();
     let host = builder(&home).servers([demo("stays", &[]), demo("goes", &[])]).start().await.unwrap();
     host.wait_until_settled().await;

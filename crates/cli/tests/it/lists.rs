@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::{REVISIONS, assert_harmless, demo, faultd, run};
 
 #[test]
-fn tools_of_every_revision() {
+fn tools_are_listed_in_every_revision() {
     for (revision, count) in REVISIONS.into_iter().zip([24, 23, 21, 19, 19]) {
         let ran = run(["tools", "--stdio", &demo(revision)]);
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
@@ -28,7 +28,7 @@ fn tools_of_every_revision() {
 }
 
 #[test]
-fn the_other_lists() {
+fn resources_templates_and_prompts_are_listed() {
     for (command, rows) in [
         ("resources", "  demo://greeting  A friendly word.\n  demo://logo      An anchor, as a small PNG image.\n"),
         ("templates", "  demo://dock/{berth}  Which ship lies at a berth of the dock, such as north-1.\n"),
@@ -46,7 +46,7 @@ fn the_other_lists() {
 }
 
 #[test]
-fn the_contract_of_tools() {
+fn tools_json_has_the_documented_shape() {
     let document = run(["tools", "--json", "--stdio", &demo("2026-07-28")]).json();
     assert_eq!(document["schema"], 1);
     assert_eq!((&document["withheld"], &document["errors"]), (&json!([]), &json!([])));
@@ -66,7 +66,7 @@ fn the_contract_of_tools() {
 }
 
 #[test]
-fn the_contracts_of_the_other_lists() {
+fn other_list_json_has_the_documented_shape() {
     for (command, keys, first) in [
         ("resources", "annotations description mimeType name server size title uri", ("uri", "demo://greeting")),
         ("templates", "annotations description mimeType name server title uriTemplate", ("name", "berth")),
@@ -80,7 +80,7 @@ fn the_contracts_of_the_other_lists() {
 }
 
 #[test]
-fn one_failing_server_spoils_nothing() {
+fn failing_server_does_not_affect_other_lists() {
     let (north, west) = (demo("2026-07-28"), demo("2024-11-05"));
     let servers = ["tools", "--stdio", &north, "--stdio", "no-such-server", "--stdio", &west];
     let ran = run(servers);
@@ -97,7 +97,7 @@ fn one_failing_server_spoils_nothing() {
 }
 
 #[test]
-fn malformed_tools_cost_only_themselves() {
+fn malformed_tools_are_withheld_individually() {
     let ran = run(["tools", "--json", "--stdio", &faultd("bad-tool")]);
     let document = ran.json();
     assert_eq!(ran.code, Some(0));
@@ -116,7 +116,7 @@ const OFFERS_NOTHING: &str = r#"sh -c 'while read -r line; do
     done'"#;
 
 #[test]
-fn a_server_without_a_capability_is_not_asked() {
+fn missing_capability_is_not_requested() {
     let ran = run(["prompts", "--stdio", OFFERS_NOTHING]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "sh  2026-07-28 · offers no prompts\n"), "{ran:?}");
     let ran = run(["prompt", "any", "--stdio", OFFERS_NOTHING]);
@@ -125,7 +125,7 @@ fn a_server_without_a_capability_is_not_asked() {
 }
 
 #[test]
-fn what_a_server_calls_itself_cannot_act() {
+fn control_characters_in_server_name_are_escaped() {
     let server = format!("{} --name '\u{1b}]0;title\u{7}\u{202e}evil'", demo("2026-07-28"));
     let ran = run(["tools", "--stdio", &server]);
     assert_harmless(&ran.stdout);

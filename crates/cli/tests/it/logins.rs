@@ -34,7 +34,7 @@ impl Scene {
 }
 
 #[test]
-fn a_projects_server_has_logins_of_its_own() {
+fn project_server_has_separate_logins() {
     let scene = Scene::new();
     assert_eq!(scene.log_in(&["auth", "docs", "--yes"]).code, Some(0));
     let entry = json!({ "mcpServers": { "docs": { "url": scene.authd.server_url() } } });
@@ -54,7 +54,7 @@ fn a_projects_server_has_logins_of_its_own() {
 }
 
 #[test]
-fn an_entry_of_a_file_has_logins_that_can_be_looked_at_and_left() {
+fn login_of_a_file_entry_can_be_shown_and_removed() {
     let scene = Scene::new();
     let entry = json!({ "mcpServers": { "docs": { "url": scene.authd.server_url() } } });
     scene.home.write("project/other.json", &entry.to_string());
@@ -70,7 +70,7 @@ fn an_entry_of_a_file_has_logins_that_can_be_looked_at_and_left() {
 }
 
 #[test]
-fn the_account_is_part_of_every_next_step() {
+fn next_steps_include_the_account() {
     let scene = Scene::new();
     scene.check(&["tools", "docs", "--account", "my work"], 4, &["wharf auth docs --account 'my work' logs you in"]);
     scene.check(&["auth", "status", "docs", "--account", "work"], 4, &["docs (work)", "none"]);
@@ -83,7 +83,7 @@ fn the_account_is_part_of_every_next_step() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_said_unless_there_is_a_login() {
+fn unknown_server_is_an_error_unless_a_login_exists() {
     let scene = Scene::new();
     for args in [&["auth", "status", "notthere"][..], &["logout", "notthere"], &["logout", "notthere", "--all"]] {
         scene.check(args, 2, &["no server named `notthere`", "`docs`"]);
@@ -98,7 +98,7 @@ fn a_server_that_is_not_there_is_said_unless_there_is_a_login() {
 }
 
 #[test]
-fn a_browser_that_does_not_start_leaves_the_address() {
+fn failed_browser_start_leaves_the_url_usable() {
     let scene = Scene::new();
     let browser = scene.home.write("bin/xdg-open", "#!/bin/sh\nexit 3\n");
     std::fs::set_permissions(browser, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -113,7 +113,7 @@ fn a_browser_that_does_not_start_leaves_the_address() {
 }
 
 #[test]
-fn a_keyring_that_is_not_there_leaves_a_list() {
+fn missing_keyring_still_lists_logins() {
     let scene = Scene::new();
     scene.configure("keyring", json!({ "url": scene.authd.server_url() }));
     scene.keep(r#"{"version":1,"servers":{"docs":{"accounts":{"":{"in_keyring":true}}}}}"#);
@@ -128,7 +128,7 @@ fn a_keyring_that_is_not_there_leaves_a_list() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said_and_left() {
+fn unreadable_logins_are_reported_and_recoverable() {
     let scene = Scene::new();
     scene.keep(r#"{"version":1,"servers":{"docs":{"accounts":{"":{"current":5}}}}}"#);
     scene.check(&["logout", "docs"], 0, &["Logged out: docs", "could not be read"]);
@@ -146,7 +146,7 @@ fn what_cannot_be_read_is_said_and_left() {
 }
 
 #[test]
-fn a_store_that_cannot_be_written_is_said() {
+fn unwritable_login_store_is_reported() {
     let scene = Scene::new();
     std::fs::create_dir(scene.kept()).unwrap();
     let login = scene.check(&["auth", "docs", "--yes"], 1, &["mcp-auth.json"]);
@@ -154,7 +154,7 @@ fn a_store_that_cannot_be_written_is_said() {
 }
 
 #[test]
-fn an_authorization_server_that_does_not_answer_is_no_server_that_has_ended() {
+fn unavailable_authorization_server_is_not_a_server_exit() {
     let scene = Scene::new();
     assert_eq!(scene.log_in(&["auth", "docs", "--yes"]).code, Some(0));
     scene.authd.change_switches(|switches| switches.refresh = TokenBehaviour::ServerError);
@@ -165,7 +165,7 @@ fn an_authorization_server_that_does_not_answer_is_no_server_that_has_ended() {
 }
 
 #[test]
-fn what_is_missing_is_asked_for_by_name() {
+fn missing_scope_is_named_in_the_hint() {
     let scene = Scene::new();
     assert_eq!(scene.log_in(&["auth", "docs", "--account", "work", "--yes"]).code, Some(0));
     scene.authd.require_scope("mcp:write");

@@ -105,20 +105,20 @@ fn check_process(command: &[&str], does: &str, code: i32, parts: &[&str]) {
 }
 
 #[test]
-fn a_server_that_works_and_tells() {
+fn secrets_of_a_working_server_are_masked() {
     check_process(&["tools"], "serve", 0, &["work", "CANARY=***", "--token=***", "me", "started pid "]);
     check_process(&["call", "work", "--log", "error"], "serve", 0, &["worked", "error: ", "exited with code 0"]);
     check_process(&["call", "work", "--json"], "serve", 0, &["\"duration_ms\"", "***"]);
 }
 
 #[test]
-fn a_server_that_refuses_and_tells() {
+fn secrets_of_a_failing_tool_are_masked() {
     check_process(&["call", "refuse"], "serve", 6, &["refused: ", "***"]);
     check_process(&["call", "refuse", "--json"], "serve", 6, &["\"refused\"", "***"]);
 }
 
 #[test]
-fn a_server_that_tells_and_dies() {
+fn secrets_of_a_crashing_server_are_masked() {
     check_process(&["tools"], "die", 3, &["CANARY=***", "  │ ***", "exited with code 3", "last lines of stderr"]);
     check_process(&["tools", "--json"], "die", 3, &["CANARY=***", "\"exit\":{\"code\":3}"]);
     check_process(&["tools"], "noise", 3, &["CANARY=***", "exited with code 3"]);
@@ -147,7 +147,7 @@ fn echoing(times: usize) -> String {
 }
 
 #[test]
-fn a_server_at_an_address_that_repeats_what_it_was_sent() {
+fn secrets_echoed_by_an_http_server_are_masked() {
     let secret = planted_secret;
     for debug in [&["--json"][..], &["--debug"]] {
         let home = TestHome::new();
@@ -162,7 +162,7 @@ fn a_server_at_an_address_that_repeats_what_it_was_sent() {
 }
 
 #[test]
-fn a_proxy_and_an_address_that_lead_nowhere() {
+fn secrets_in_unreachable_urls_and_proxies_are_masked() {
     let secret = planted_secret;
     let nobody = Refused::bind().unwrap();
     let nowhere = nobody.address();
@@ -184,7 +184,7 @@ fn a_proxy_and_an_address_that_lead_nowhere() {
 }
 
 #[test]
-fn a_variable_turns_debugging_on() {
+fn debug_variable_enables_debug_output() {
     let home = TestHome::new();
     let server = telltale(&home, "serve");
     for (value, shown) in [("1", true), ("0", false)] {

@@ -59,7 +59,7 @@ fn host(place: &Path) -> Command {
 }
 
 #[test]
-fn a_server_reads_neither_its_guard_nor_its_host() {
+fn server_cannot_read_its_guard_or_host() {
     let place = place();
     let output = match host(place.path()).output() {
         // A root without the right to become another user: everything is open to it, so nothing can be shown.

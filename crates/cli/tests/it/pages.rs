@@ -38,7 +38,7 @@ impl Browser {
 }
 
 #[test]
-fn the_page_that_is_shown_is_opened() {
+fn browser_opens_exactly_the_shown_url() {
     let calls: [(&str, &[&str], &str); 3] = [
         ("2026-07-28", &["call", "open_harbour_page"], "y"),
         ("2025-11-25", &["call", "open_harbour_page", "via=question"], "y"),
@@ -62,7 +62,7 @@ fn the_page_that_is_shown_is_opened() {
 }
 
 #[test]
-fn a_page_that_is_declined_is_not_opened() {
+fn declined_page_is_not_opened() {
     for (revision, line) in [("2026-07-28", ""), ("2025-11-25", "n"), ("2025-11-25", ":cancel")] {
         let browser = Browser::new("unused-browser");
         let mut terminal =
@@ -81,7 +81,7 @@ fn a_page_that_is_declined_is_not_opened() {
 }
 
 #[test]
-fn the_person_says_when_the_page_is_done() {
+fn user_confirms_completion_of_the_page() {
     let browser = Browser::new("patient-browser");
     let server = reticent();
     let mut terminal = Terminal::start_piped(&browser.command(&["call", "sign_in", "--stdio", &server]));
@@ -94,7 +94,7 @@ fn the_person_says_when_the_page_is_done() {
 }
 
 #[test]
-fn where_nobody_is_there_no_page_is_opened() {
+fn page_is_not_opened_without_a_terminal() {
     for (revision, via, code) in
         [("2026-07-28", "question", 0), ("2025-11-25", "question", 0), ("2025-11-25", "error", 5)]
     {

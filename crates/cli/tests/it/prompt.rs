@@ -3,7 +3,7 @@
 use crate::support::{REVISIONS, demo, run};
 
 #[test]
-fn every_revision_expands() {
+fn prompt_expands_in_every_revision() {
     for revision in REVISIONS {
         let ran = run(["prompt", "welcome", "name=Ada", "--stdio", &demo(revision)]);
         let expected = "user:\nPlease welcome Ada aboard, in two friendly sentences with a nautical air.\n";
@@ -12,7 +12,7 @@ fn every_revision_expands() {
 }
 
 #[test]
-fn the_contract() {
+fn json_output_has_the_documented_shape() {
     let document = run(["prompt", "review", "code=x", "--json", "--stdio", &demo("2026-07-28")]).json();
     assert_eq!(
         (&document["schema"], &document["server"], &document["prompt"]),
@@ -23,7 +23,7 @@ fn the_contract() {
 }
 
 #[test]
-fn mistakes_are_named() {
+fn argument_errors_are_specific() {
     let server = demo("2026-07-28");
     for (words, message) in [
         (["prompt", "review", "language=Rust"], "error: wharf: the prompt `review` needs `code`.\n"),

@@ -45,7 +45,7 @@ fn expect(lines: &mpsc::Receiver<String>, part: &str) {
 }
 
 #[test]
-fn an_edited_file_is_followed_and_a_broken_one_costs_nothing() {
+fn edited_config_is_applied_and_broken_one_is_ignored() {
     let home = TestHome::with_servers(&json!({ "one": working() }));
     let mut running = Running(home.command(["status", "--watch"]).spawn().unwrap());
     let told = lines(running.0.stdout.take().unwrap());
@@ -66,7 +66,7 @@ fn an_edited_file_is_followed_and_a_broken_one_costs_nothing() {
 }
 
 #[test]
-fn programs_read_a_document_for_each_change() {
+fn watch_json_has_a_document_per_change() {
     let home = TestHome::with_servers(&json!({ "one": working() }));
     let mut running = Running(home.command(["status", "--watch", "--json"]).spawn().unwrap());
     let told = lines(running.0.stdout.take().unwrap());

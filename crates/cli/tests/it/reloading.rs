@@ -73,7 +73,7 @@ fn stage() -> Stage {
 }
 
 #[test]
-fn a_file_that_breaks_costs_no_server_and_no_rule() {
+fn broken_file_preserves_servers_and_rules() {
     let config = json!({
         "mcpServers": {"demo": working()}, "permissions": [{"tool": "mcp__demo__echo", "action": "deny"}],
     });
@@ -88,7 +88,7 @@ fn a_file_that_breaks_costs_no_server_and_no_rule() {
 }
 
 #[test]
-fn what_cannot_be_looked_up_stays_as_it_was_and_is_told() {
+fn unresolved_reference_preserves_an_unchanged_server() {
     let stage = stage();
     let key = stage.home.write("keys/key", "hush");
     let command = json!(["cat", key.with_file_name("{name}")]);
@@ -112,7 +112,7 @@ fn what_cannot_be_looked_up_stays_as_it_was_and_is_told() {
 }
 
 #[test]
-fn a_rule_that_cannot_be_read_is_told_and_nothing_is_taken_over() {
+fn invalid_rule_rejects_the_whole_configuration() {
     let running = Running::with(stage(), &json!({"mcpServers": {"demo": working()}}));
     let rule = json!({"tool": "mcp__demo__echo", "pattern": "=x", "action": "deny"});
     let config = json!({"mcpServers": {"demo": working(), "more": working()}, "permissions": [rule]});
@@ -122,7 +122,7 @@ fn a_rule_that_cannot_be_read_is_told_and_nothing_is_taken_over() {
 }
 
 #[test]
-fn a_server_that_a_project_brings_along_is_named_once() {
+fn unapproved_project_server_is_reported_once() {
     let running = Running::with(stage(), &json!({"mcpServers": {"demo": working()}}));
     for arguments in ["one", "two"] {
         let docs = json!({"mcpServers": {"docs": {"command": "x", "args": [arguments]}}});
@@ -132,7 +132,7 @@ fn a_server_that_a_project_brings_along_is_named_once() {
     }
     let ran = running.stage.home.run(["reload", "--json"]);
     let expected = json!({
-        "schema": 1, "process": running.child.as_ref().unwrap().id(), "added": [], "removed": [], "changed": [],
+        "schema": 1, "ok": true, "process": running.child.as_ref().unwrap().id(), "added": [], "removed": [], "changed": [],
         "unapproved": [], "problems": [], "success": true,
     });
     assert_eq!(ran.json(), expected);

@@ -14,7 +14,7 @@ const COMMANDS: [&str; 4] = ["tools SERVER", "test SERVER", "why SERVER", "call 
 
 /// B1: nothing of the repository runs, and nothing that it names is dialled, by 40 commands on ten servers.
 #[test]
-fn a_hostile_repository_runs_nothing_in_the_users_servers() {
+fn hostile_repository_runs_nothing_in_user_servers() {
     let site = Site::new();
     let trap = hostile::lay(&site);
     site.configure(&servers::all(&site));
@@ -31,7 +31,7 @@ fn a_hostile_repository_runs_nothing_in_the_users_servers() {
 
 /// The same servers in a project that means well: those that need its directory are approved once, and all work.
 #[test]
-fn ten_servers_do_their_work_in_an_honest_project() {
+fn ten_servers_work_in_an_honest_project() {
     let site = Site::new();
     site.make_repository();
     site.configure(&servers::all(&site));

@@ -5,6 +5,8 @@ use std::process::{Child, Command};
 
 use serde_json::{Value, json};
 use wharf_testkit::modeld::{Answer, AnswerFailure, Modeld, Say, Script, ScriptedToolResult};
+use wharf_testkit::oracle::poll_until;
+use wharf_testkit::pty::PATIENCE;
 use wharf_testkit::test_home::{CommandOutput, TestHome, run_with_input};
 use wharf_testkit::transport_faults::Refused;
 
@@ -65,7 +67,7 @@ fn echo_then(text: &str) -> [Answer; 2] {
 }
 
 #[test]
-fn a_task_is_done_with_the_tools_of_servers_in_every_format() {
+fn run_uses_server_tools_in_every_api_format() {
     for model in ["anthropic", "openai", "openai-chat"] {
         let stage = Stage::trusting(echo_then("It said *ahoy*.\u{1b}[31m"));
         let ran = stage.run(&["run", "--model", model, "say", "ahoy"]);
@@ -84,7 +86,7 @@ fn a_task_is_done_with_the_tools_of_servers_in_every_format() {
 }
 
 #[test]
-fn every_event_is_a_document_on_a_line() {
+fn every_json_event_is_one_line() {
     let call = Answer::default()
         .with_block(Say::Thinking("hm".to_owned()))
         .with_block(Say::call("echo", json!({"text": "ahoy"})));
@@ -113,7 +115,7 @@ fn every_event_is_a_document_on_a_line() {
 
 /// A server of the user's own starts elsewhere, and learns by roots which project it is used in.
 #[test]
-fn servers_are_told_the_projects_directory() {
+fn user_server_gets_the_project_as_root() {
     let stage = Stage::trusting([Answer::call("show_roots", json!({})), Answer::text("Done.")]);
     let ran = stage.run(&["run", "where am I?"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -123,7 +125,7 @@ fn servers_are_told_the_projects_directory() {
 }
 
 #[test]
-fn what_would_be_asked_about_is_denied_and_the_rule_is_named() {
+fn prompting_call_is_denied_and_the_rule_named() {
     let stage = Stage::with(&working(), echo_then("I may not."));
     let ran = stage.run(&["run", "say ahoy"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "I may not.\n"), "{ran:?}");
@@ -151,7 +153,7 @@ fn lasting(stage: &Stage, trace: &str) -> Child {
 }
 
 #[test]
-fn an_interrupt_withdraws_the_call_at_its_server() {
+fn interrupt_cancels_the_call_on_the_server() {
     let stage = Stage::trusting([Answer::call("slow", json!({"seconds": 60, "steps": 1}))]);
     let trace = stage.home.path("trace.jsonl");
     let child = lasting(&stage, trace.to_str().unwrap());
@@ -167,7 +169,7 @@ fn an_interrupt_withdraws_the_call_at_its_server() {
 
 /// What an interrupt cuts is saved as far as it came.
 #[test]
-fn an_interrupt_loses_nothing_that_was_said() {
+fn interrupt_preserves_the_partial_response() {
     let stage =
         Stage::trusting([Answer::text("Half of it, and not the rest.").held_at("gate", 4), Answer::text("Yes.")]);
     let mut child = stage.command(&["run", "--json", "tell me"]).spawn().unwrap();
@@ -194,11 +196,64 @@ fn noted(noted: &std::path::Path) -> Value {
     server
 }
 
+/// L4: the first of two parallel calls was answered when the process was killed.
 #[test]
-fn a_server_that_was_never_used_is_not_started_for_a_conversation_that_is_gone_on_with() {
+fn resume_after_a_kill_keeps_the_result_of_an_answered_call() {
+    let calls = Answer::default()
+        .with_block(Say::call("echo", json!({"text": "ahoy"})))
+        .with_block(Say::call("slow", json!({"seconds": 600, "steps": 1})));
+    let stage = Stage::trusting([calls, Answer::text("Yes.")]);
+    let mut child = stage.command(&["run", "--json", "do both"]).spawn().unwrap();
+    let saved = || {
+        let folder = stage.home.path("home/.local/state/wharf/conversations");
+        let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        files.map(|file| std::fs::read_to_string(file.path()).unwrap_or_default()).collect::<String>()
+    };
+    assert!(poll_until(PATIENCE, || saved().contains(r#"{"schema":2,"result":"#)), "{}", saved());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(stage.run(&["run", "--resume", "go on"]).code, Some(0));
+    let results = stage.model.requests()[1].results();
+    assert_eq!(results[0], ScriptedToolResult { is_error: false, text: "ahoy".to_owned() });
+    assert!(results[1].text.contains("may or may not have executed"), "{results:?}");
+}
+
+/// F4: the model sees the tools of a lazy server that was never started.
+#[test]
+fn unlisted_lazy_server_is_listed_once() {
+    let turns =
+        [Answer::call("mcp__lazy__echo", json!({"text": "ahoy"})), Answer::text("Ahoy."), Answer::text("Again.")];
+    let stage = Stage::among(&json!({}), turns);
+    let starts = stage.home.path("starts");
+    stage.home.configure(&json!({ "lazy": noted(&starts) }));
+    let ran = stage.run(&["run", "say ahoy"]);
+    assert!(ran.code == Some(0) && ran.stderr.contains("→ ok"), "{ran:?}");
+    assert_eq!(stage.run(&["run", "say nothing"]).code, Some(0));
+    assert!(stage.model.expect_request(3).tool_names().contains(&"mcp__lazy__echo"));
+    assert_eq!(std::fs::read_to_string(&starts).unwrap().lines().count(), 1, "its tools are known now");
+}
+
+#[test]
+fn test_and_probe_teach_the_tools_of_a_lazy_server() {
+    for command in [&["test", "lazy"][..], &["list", "--probe"]] {
+        let stage = Stage::among(&json!({}), [Answer::text("Hello.")]);
+        let starts = stage.home.path("starts");
+        stage.home.configure(&json!({ "lazy": noted(&starts) }));
+        assert_eq!(stage.home.run(command).code, Some(0));
+        assert_eq!(stage.run(&["run", "hello"]).code, Some(0));
+        assert!(stage.model.expect_request(1).tool_names().contains(&"mcp__lazy__echo"), "{command:?}");
+        assert_eq!(std::fs::read_to_string(&starts).unwrap().lines().count(), 1, "{command:?}");
+    }
+}
+
+#[test]
+fn resume_does_not_start_unused_servers() {
     let stage = Stage::among(&json!({}), [Answer::text("Hello."), Answer::text("Again.")]);
     let starts = stage.home.path("starts");
     stage.home.configure(&json!({ "lazy": noted(&starts) }));
+    // A server whose tools are not known starts once.
+    assert_eq!(stage.home.run(["tools", "lazy"]).code, Some(0));
+    std::fs::remove_file(&starts).unwrap();
     for arguments in [&["run", "first words"][..], &["run", "--resume", "second words"]] {
         assert_eq!(stage.run(arguments).code, Some(0));
     }
@@ -206,7 +261,7 @@ fn a_server_that_was_never_used_is_not_started_for_a_conversation_that_is_gone_o
 }
 
 #[test]
-fn servers_of_a_conversation_are_woken_all_at_once() {
+fn resume_starts_used_servers_concurrently() {
     let call = Answer::call("mcp__lazy__echo", json!({"text": "ahoy"}));
     let stage = Stage::among(&json!({}), [call, Answer::text("It said ahoy."), Answer::text("Again.")]);
     let starts = stage.home.path("starts");
@@ -223,7 +278,7 @@ fn servers_of_a_conversation_are_woken_all_at_once() {
 }
 
 #[test]
-fn without_a_key_nothing_is_started_and_it_is_said_how_to_set_one() {
+fn missing_key_starts_nothing_and_has_setup_hints() {
     let telling = json!({ "command": "/bin/sh", "args": ["-c", "touch \"$HOME/started\""] });
     let home = TestHome::with_servers(&json!({ "demo": telling }));
     let ran = home.run(["run", "say ahoy"]);
@@ -239,7 +294,7 @@ fn without_a_key_nothing_is_started_and_it_is_said_how_to_set_one() {
 }
 
 #[test]
-fn a_model_that_does_not_answer_has_its_own_code() {
+fn run_failures_have_distinct_exit_codes() {
     let nobody = Refused::bind().unwrap();
     let stage = Stage::trusting([]);
     let mut command = stage.command(&["run", "say ahoy"]);
@@ -261,7 +316,7 @@ fn a_model_that_does_not_answer_has_its_own_code() {
 }
 
 #[test]
-fn a_wait_for_the_model_is_told() {
+fn model_retry_is_reported() {
     let stage =
         || Stage::trusting([Answer::fail(AnswerFailure::Status(529, Some("0".to_owned()))), Answer::text("done")]);
     let because = "model API returned HTTP 529: the script answers 529 (overloaded_error)";
@@ -277,7 +332,7 @@ fn a_wait_for_the_model_is_told() {
 }
 
 #[test]
-fn a_task_comes_from_stdin_and_a_conversation_is_gone_on_with() {
+fn task_is_read_from_stdin_and_conversation_resumed() {
     let stage = Stage::trusting([Answer::text("Hello."), Answer::text("Again.")]);
     let ran = stage.fed(&["run", "-"], "first words\n");
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Hello.\n"), "{ran:?}");
@@ -290,7 +345,7 @@ fn a_task_comes_from_stdin_and_a_conversation_is_gone_on_with() {
 }
 
 #[test]
-fn a_running_wharf_is_asked() {
+fn running_wharf_handles_status_reload_and_cancel() {
     let stage = Stage::trusting([Answer::text("late").held_at("gate", 0)]);
     for command in ["reload", "cancel"] {
         let ran = stage.home.run([command]);

@@ -17,7 +17,7 @@ fn approve(home: &TestHome) {
 /// Runs an agent whose model makes one call and is done; what the call came to.
 fn run_agent(home: &TestHome, tool: &str, arguments: Value) -> (ScriptedToolResult, CommandOutput) {
     let model = Modeld::start(Script::from_turns([Answer::call(tool, arguments), Answer::text("done")])).unwrap();
-    let mut command = home.command(["run", "--model", "anthropic", "go on"]);
+    let mut command = home.command(["run", "--settle", "60", "--model", "anthropic", "go on"]);
     command.env("ANTHROPIC_BASE_URL", model.url()).env("ANTHROPIC_API_KEY", "k-1");
     let ran = CommandOutput::from(command.output().unwrap());
     let requests = model.requests();
@@ -31,7 +31,7 @@ fn echo(home: &TestHome) -> ScriptedToolResult {
 
 /// S3: a project's server of the user's name is asked about, whatever the user allows for their own.
 #[test]
-fn a_projects_server_inherits_no_rule_and_the_rule_it_needs_is_named() {
+fn project_server_inherits_no_rule_and_hint_names_one() {
     let home = TestHome::new();
     let servers = format!(r#"{{"docs": {}}}"#, demo_entry());
     let rules = r#"{"tool": "mcp__docs__echo", "action": "allow"}"#;
@@ -53,7 +53,7 @@ fn a_projects_server_inherits_no_rule_and_the_rule_it_needs_is_named() {
 
 /// S3: the question says what is replaced and what is already allowed.
 #[test]
-fn the_approval_says_what_is_replaced_and_which_rules_hold() {
+fn approval_prompt_shows_replaced_entry_and_rules() {
     let home = TestHome::new();
     let rules = r#"{"tool": "mcp__docs__echo", "action": "allow"},
 {"tool": "mcp__*__slow", "action": "allow"}"#;
@@ -80,7 +80,7 @@ fn the_approval_says_what_is_replaced_and_which_rules_hold() {
 
 /// S5: what a person types is consent, but not against a deny.
 #[test]
-fn commands_do_not_read_what_rules_deny() {
+fn commands_respect_deny_rules() {
     let commands = [
         "read docs demo://greeting",
         "subscribe docs --count 1",
@@ -121,7 +121,7 @@ fn commands_do_not_read_what_rules_deny() {
 
 /// S5: a model that sends a server a text of its own as a URI.
 #[test]
-fn a_model_may_not_send_any_text_as_a_uri_unasked() {
+fn model_needs_permission_for_unlisted_uris() {
     let home = TestHome::new();
     home.write(USER_CONFIG, &format!(r#"{{"mcpServers": {{"docs": {}}}}}"#, demo_entry()));
     let read = |uri: &str| run_agent(&home, "ReadMcpResource", json!({ "server": "docs", "uri": uri })).0;
@@ -136,7 +136,7 @@ fn a_model_may_not_send_any_text_as_a_uri_unasked() {
 
 /// M: the project's file is broken, not the program.
 #[test]
-fn a_projects_rule_that_cannot_be_read_is_reported_and_asked_about() {
+fn invalid_project_rule_is_reported_and_calls_ask() {
     for (rule, told) in [
         (r#"{"tool": "mcp__", "action": "deny"}"#, "the server name after `mcp__` is missing"),
         (r#"{"tool": "fs(x)", "action": "ask"}"#, "belong in the rule's `pattern`"),
@@ -165,10 +165,110 @@ fn a_projects_rule_that_cannot_be_read_is_reported_and_asked_about() {
         let valid = home.run_line("validate");
         assert!(valid.stdout.contains("3:") || valid.stderr.contains("3:"), "{rule}: {valid:?}");
     }
-    // The user's own file is another matter.
+}
+
+/// The user's own rules are not guessed at: a command that connects stops, and says where the rule is.
+#[test]
+fn invalid_user_rule_stops_every_command_that_connects() {
     let home = TestHome::new();
     let rules = r#"{"tool": "mcp__", "action": "deny"}"#;
     home.write(USER_CONFIG, &format!(r#"{{"mcpServers": {{"mine": {}}}, "permissions": [{rules}]}}"#, demo_entry()));
-    assert_eq!(home.run_line("call mine echo text=hi").code, Some(2));
-    assert_eq!(home.run_line("read mine demo://greeting").code, Some(2));
+    let told = "the server name after `mcp__` is missing";
+    for command in [
+        "call mine echo text=hi",
+        "read mine demo://greeting",
+        "prompt mine welcome name=Ada",
+        "subscribe mine --count 1",
+        "tools mine",
+        "resources mine",
+        "templates mine",
+        "prompts mine",
+        "status",
+        "list --probe",
+    ] {
+        let ran = home.run_line(command);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{command}: {ran:?}");
+        assert!(ran.stderr.contains(told) && ran.stderr.contains("wharf validate"), "{command}: {ran:?}");
+    }
+    for command in ["test mine --json", "why mine --json"] {
+        let ran = home.run_line(command);
+        let document = ran.json();
+        assert_eq!((ran.code, &document["code"]), (Some(2), &json!("config.broken")), "{command}: {document}");
+        let failed: Vec<_> = document["steps"].as_array().unwrap().iter().filter(|step| step["ok"] == false).collect();
+        assert_eq!(failed.len(), 1, "{command}: {document}");
+        assert_eq!(failed[0]["name"], "config");
+        assert!(failed[0]["detail"].as_str().unwrap().contains(told), "{command}: {document}");
+    }
+}
+
+fn run_in(home: &TestHome, directory: &str, words: &[&str]) -> CommandOutput {
+    let mut command = home.command(words);
+    CommandOutput::from(command.current_dir(home.path(directory)).output().unwrap())
+}
+
+/// U4: in a subdirectory of a repository, its servers are the same, under the same approval.
+#[test]
+fn project_servers_are_found_from_subdirectories_of_the_repository() {
+    let home = TestHome::new();
+    home.write("project/.git/HEAD", "ref: refs/heads/main");
+    home.write("project/src/deep/lib.rs", "");
+    home.write("project/.mcp.json", &format!(r#"{{"mcpServers": {{"docs": {}}}}}"#, demo_entry()));
+    let state = |directory: &str| run_in(&home, directory, &["list", "--json"]).json()["items"][0]["state"].clone();
+    assert_eq!(state("project/src/deep"), "unapproved");
+    assert_eq!(run_in(&home, "project/src/deep", &["call", "docs.echo", "text=x"]).code, Some(5));
+    approve(&home);
+    assert_eq!((state("project"), state("project/src/deep")), (json!("enabled"), json!("enabled")));
+    let ran = run_in(&home, "project/src/deep", &["call", "docs.echo", "text=ahoy"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "ahoy\n"), "{ran:?}");
+    // A change of the file takes the approval back everywhere.
+    home.write("project/.mcp.json", r#"{"mcpServers": {"docs": {"command": "other"}}}"#);
+    assert_eq!(state("project/src/deep"), "changed");
+}
+
+/// U4: `add` in a subdirectory writes to the repository's root, and says where the server holds.
+#[test]
+fn add_in_a_subdirectory_writes_to_the_repository_root() {
+    let home = TestHome::new();
+    home.write("project/.git", "gitdir: elsewhere");
+    home.write("project/src/lib.rs", "");
+    let ran = run_in(&home, "project/src", &["add", "x", "--", "a"]);
+    let told = format!("scope: {} and its subdirectories; --scope global", home.path("project").display());
+    assert!(ran.stderr.contains(&told), "{}", ran.stderr);
+    assert!(home.path("project/.wharf/config.json").exists() && !home.path("project/src/.wharf").exists());
+    let listed = home.run_ok(&["list", "--json"]).json();
+    assert_eq!((&listed["items"][0]["id"], &listed["items"][0]["state"]), (&json!("x"), &json!("enabled")));
+}
+
+/// U4: the home directory's own files are the user's, not a project's.
+#[test]
+fn home_directory_is_not_searched_from_below() {
+    let home = TestHome::new();
+    for file in ["home/.git/HEAD", "home/.wharf/config.json", ".mcp.json", ".git/HEAD"] {
+        home.write(file, r#"{"mcpServers": {"x": {"command": "a"}}}"#);
+    }
+    home.write("home/notes/todo", "");
+    let listed = run_in(&home, "home/notes", &["list", "--json"]).json();
+    assert_eq!(listed["items"], json!([]));
+}
+
+/// F10: a probe of one scope starts no server of another.
+#[test]
+fn probe_of_a_scope_starts_only_its_servers() {
+    let home = TestHome::new();
+    let mine =
+        home.write_program("home/mine", &format!("#!/bin/sh\ntouch {}\nsleep 60\n", home.path("started").display()));
+    home.configure(&json!({ "mine": { "command": mine } }));
+    home.write("project/.mcp.json", &format!(r#"{{"mcpServers": {{"docs": {}}}}}"#, demo_entry()));
+    approve(&home);
+    let ran = home.run_ok(&["list", "--probe", "--scope", "project"]);
+    assert!(ran.stdout.contains("  docs  stdio      project  ✓ ready"), "{ran:?}");
+    assert!(!home.path("started").exists() && !ran.stdout.contains("mine"), "{ran:?}");
+    let document = home.run_ok(&["list", "--probe", "--scope", "project", "--json"]).json();
+    let item = &document["items"][0];
+    assert_eq!((&item["id"], &item["state"], &item["source"]), (&json!("docs"), &json!("ready"), &json!("project")));
+    let ran = home.run(["list", "--probe", "--json", "--timeout", "100ms", "--scope", "global"]);
+    assert_eq!(ran.code, Some(7), "{ran:?}");
+    let document = ran.json();
+    assert_eq!((&document["ok"], &document["items"][0]["id"]), (&json!(false), &json!("mine")));
+    assert_eq!(document["items"].as_array().unwrap().len(), 1);
 }

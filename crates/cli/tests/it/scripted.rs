@@ -14,11 +14,11 @@ answer() {{ say '{{"jsonrpc":"2.0","id":'"$id"',"result":'"$1"'}}'; }}
 while read -r line; do
   id=$(printf '%s' "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
   case $line in
+{cases}
     *'"server/discover"'*) say '{{"jsonrpc":"2.0","id":'"$id"',"error":{{"code":-32601,"message":"no"}}}}' ;;
     *'"initialize"'*) answer '{{"protocolVersion":"2025-11-25","serverInfo":{{"name":"x","version":"1"}},"capabilities":{{"tools":{{}},"logging":{{}},"resources":{{"subscribe":true}}}}}}' ;;
     *'"logging/setLevel"'*) answer '{{}}' ;;
     *'"tools/list"'*) answer '{{"tools":[{{"name":"sign_in","inputSchema":{{"type":"object"}}}}]}}' ;;
-{cases}
   esac
 done
 "#
@@ -72,4 +72,22 @@ pub fn reticent() -> String {
 pub fn mortal() -> String {
     let cases = r#"    *'"resources/subscribe"'*) answer '{}'; echo 'out of rope' >&2; exit 4 ;;"#;
     server("mortal", cases)
+}
+
+/// Its tool `sign_in` writes the server's process id to `underway`, logs without a pause and never returns.
+pub fn loud(name: &str, underway: &Path) -> String {
+    let cases = format!(
+        r#"    *'"tools/call"'*)
+      echo $$ > {underway}
+      while :; do say '{{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"info","data":"loud"}}}}'; done ;;"#,
+        underway = quoted(underway)
+    );
+    server(name, &cases)
+}
+
+/// Its tool `sign_in` has half a surrogate pair in its description, its schema and its result.
+pub fn cutting() -> String {
+    let cases = r#"    *'"tools/list"'*) answer '{"tools":[{"name":"sign_in","description":"Cut \ud83d","inputSchema":{"type":"object","properties":{"a":{"type":"string","description":"\ud83d"}}}}]}' ;;
+    *'"tools/call"'*) answer '{"content":[{"type":"text","text":"a tide \ud83d"}]}' ;;"#;
+    server("cutting", cases)
 }

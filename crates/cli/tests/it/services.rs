@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::support::{REVISIONS, assert_harmless, demo, home, run};
 
 #[test]
-fn roots_are_those_that_were_named() {
+fn roots_are_the_given_directories() {
     let directory = home().join("cargo hold #1");
     std::fs::create_dir_all(&directory).unwrap();
     let here = home().canonicalize().unwrap();
@@ -34,7 +34,7 @@ fn declared(trace: &str) -> Vec<Value> {
 }
 
 #[test]
-fn what_is_not_done_is_not_declared() {
+fn unavailable_capabilities_are_not_declared() {
     for revision in REVISIONS {
         let trace = home().join(format!("declared-{revision}.jsonl"));
         let trace = trace.to_str().unwrap();
@@ -53,7 +53,7 @@ fn what_is_not_done_is_not_declared() {
 }
 
 #[test]
-fn logs_are_shown_from_the_level_on_that_was_asked_for() {
+fn logs_are_shown_from_the_requested_level() {
     for revision in REVISIONS {
         let server = demo(revision);
         let log = |level: &str, more: &[&str]| {

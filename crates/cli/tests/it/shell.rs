@@ -33,7 +33,7 @@ fn help_has_examples() {
 }
 
 #[test]
-fn versions_and_mistakes() {
+fn version_and_usage_errors() {
     assert_eq!(run(["--version"]).stdout, format!("wharf {}\n", env!("CARGO_PKG_VERSION")));
     assert_eq!(run(["no-such-command"]).code, Some(2));
     let ran = run(["demo-server", "--revision", "1999-01-01"]);
@@ -42,7 +42,7 @@ fn versions_and_mistakes() {
 }
 
 #[test]
-fn completions_for_every_shell() {
+fn completions_cover_every_shell() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let ran = run(["completions", shell]);
         assert_eq!(ran.code, Some(0), "{shell}");
@@ -56,7 +56,7 @@ fn completions_for_every_shell() {
 }
 
 #[test]
-fn colour_is_for_terminals_and_for_those_who_insist() {
+fn color_is_used_on_terminals_or_on_request() {
     let server = demo("2026-07-28");
     let tools = ["tools", "--stdio", &server];
     assert!(!run(tools).stdout.contains('\u{1b}'));
@@ -64,7 +64,7 @@ fn colour_is_for_terminals_and_for_those_who_insist() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_error() {
+fn closed_pipe_is_not_an_error() {
     let server = demo("2026-07-28");
     for arguments in
         [&["tools", "--stdio", &server][..], &["tools", "--json", "--stdio", &server], &["completions", "bash"]]

@@ -28,7 +28,7 @@ pub fn send(signal: &str, process: u32) {
 }
 
 #[test]
-fn each_signal_withdraws_the_call_and_ends_the_server() {
+fn each_signal_cancels_the_call_and_ends_the_server() {
     for signal in ["INT", "TERM", "HUP"] {
         let trace = home().join(format!("signal-{signal}.jsonl"));
         let (mut child, mut talk, process) = underway(trace.to_str().unwrap());
@@ -44,7 +44,7 @@ fn each_signal_withdraws_the_call_and_ends_the_server() {
 }
 
 #[test]
-fn a_signal_while_a_server_starts() {
+fn signal_during_startup_ends_the_command() {
     let mut command = wharf(["tools", "--debug", "--stdio", "sleep 60"]);
     let mut child = command.spawn().unwrap();
     let mut talk = BufReader::new(child.stderr.take().unwrap());

@@ -6,7 +6,7 @@ use serde_json::json;
 use wharf_testkit::test_home::TestHome;
 
 #[test]
-fn calls_are_counted_and_what_is_torn_is_passed_over() {
+fn calls_are_counted_and_torn_lines_skipped() {
     let home = TestHome::with_servers(&json!({}));
     let ran = home.run(["stats"]);
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(0), "", "no calls recorded\n"));

@@ -21,7 +21,7 @@ fn mixed() -> TestHome {
 }
 
 #[test]
-fn every_server_is_a_row() {
+fn every_server_has_a_row() {
     let home = mixed();
     let ran = home.run(["status", "--json"]);
     assert_eq!(ran.code, Some(3), "{ran:?}");
@@ -72,7 +72,7 @@ fn every_server_is_a_row() {
 }
 
 #[test]
-fn those_that_are_named_are_connected() {
+fn named_servers_are_connected() {
     let home = mixed();
     let ran = home.run(["status", "lazy", "off", "--json"]);
     let states: Vec<Value> = ran.json()["items"].as_array().unwrap().iter().map(|item| item["state"].clone()).collect();
@@ -83,26 +83,55 @@ fn those_that_are_named_are_connected() {
     assert!(ran.stderr.contains("did you mean `lazy`?"), "{ran:?}");
 }
 
+/// U10: one layout, with a summary, for whatever shows the state of servers.
 #[test]
-fn one_line_each() {
+fn every_table_of_servers_has_the_same_columns_and_a_summary() {
     let home = mixed();
-    let ran = home.run(["status", "--brief"]);
-    assert_eq!(ran.code, Some(3), "{ran:?}");
-    let lines: Vec<&str> = ran.stdout.lines().collect();
-    assert_eq!(lines.len(), 7, "{}", ran.stdout);
-    assert_eq!(lines[0], "boom: sh … - ✗ failed — exited with code 3: boom: missing API key");
-    assert!(lines[2].starts_with("demo: ") && lines[2].contains(" … - ✓ connected ("), "{}", lines[2]);
-    assert!(
-        lines[4].ends_with("○ disabled") && lines[5].ends_with("‖ not approved (wharf approve theirs)"),
-        "{lines:?}"
-    );
+    for (args, rest, summary) in [
+        (&["status"][..], "TOOLS REVISION SINCE", "8 servers: 1 ready, 1 idle, 1 disabled, 2 unapproved, 3 failed"),
+        (&["status", "--brief"], "TOOLS REVISION SINCE", "8 servers: 2 ready, 1 disabled, 2 unapproved, 3 failed"),
+        (&["list", "--probe"], "TOOLS REVISION SINCE", "8 servers: 2 ready, 1 disabled, 2 unapproved, 3 failed"),
+        (&["list"], "COMMAND OR URL FILE", "8 servers: 4 enabled, 1 disabled, 2 unapproved, 1 broken"),
+        (&["test", "demo"], "TOOLS REVISION TIME", "1 server: 1 ready"),
+        (&["test", "boom"], "TOOLS REVISION TIME", "1 server: 1 failed"),
+    ] {
+        let ran = home.run(args);
+        let lines: Vec<&str> = ran.stdout.lines().collect();
+        let headings: Vec<&str> = lines[0].split_whitespace().collect();
+        assert_eq!(headings.join(" "), format!("ID TRANSPORT SOURCE STATE {rest}"), "{args:?}: {}", ran.stdout);
+        assert_eq!(lines.last(), Some(&summary), "{args:?}: {}", ran.stdout);
+    }
 }
 
 #[test]
-fn there_may_be_none() {
+fn ok_in_json_agrees_with_the_exit_code() {
+    let home = mixed();
+    for (args, code) in [
+        (&["status"][..], 3),
+        (&["status", "lazy"], 0),
+        (&["status", "theirs"], 5),
+        (&["list"], 0),
+        (&["list", "--probe"], 3),
+        (&["test", "demo"], 0),
+        (&["why", "boom"], 3),
+        (&["get", "demo"], 0),
+        (&["get", "nobody"], 2),
+        (&["tools", "demo"], 0),
+        (&["tools", "demo", "boom"], 3),
+        (&["validate"], 2),
+        (&["call", "demo", "echo", "text=hi"], 0),
+        (&["call", "demo", "nothing"], 2),
+    ] {
+        let ran = home.run(args.iter().chain(&["--json"]));
+        assert_eq!((ran.code, &ran.json()["ok"]), (Some(code), &json!(code == 0)), "{args:?}: {ran:?}");
+    }
+}
+
+#[test]
+fn empty_configuration_suggests_add() {
     let home = TestHome::with_servers(&json!({}));
     let ran = home.run(["status"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""));
     assert!(ran.stderr.starts_with("no MCP servers configured\nhint: add one: wharf add"), "{ran:?}");
-    assert_eq!(home.run(["status", "--json"]).json(), json!({"schema": 1, "items": []}));
+    assert_eq!(home.run(["status", "--json"]).json(), json!({"schema": 1, "ok": true, "items": []}));
 }

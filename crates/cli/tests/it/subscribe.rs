@@ -10,7 +10,7 @@ use crate::signals::send;
 use crate::support::{REVISIONS, demo, run, tidal, wharf};
 
 #[test]
-fn every_revision_tells_of_changes_as_they_happen() {
+fn changes_are_reported_in_every_revision() {
     for revision in REVISIONS {
         let server = tidal(revision);
         let arguments = ["subscribe", "--tools", "--uri", "harbour://tide", "--stdio", &server];
@@ -38,7 +38,7 @@ fn every_revision_tells_of_changes_as_they_happen() {
 }
 
 #[test]
-fn documents_come_one_a_line_and_can_be_counted() {
+fn json_events_are_lines_and_count_limits_them() {
     for revision in REVISIONS {
         let server = tidal(revision);
         let ran = run(["subscribe", "--uri", "harbour://tide", "--count", "2", "--json", "--stdio", &server]);
@@ -52,7 +52,7 @@ fn documents_come_one_a_line_and_can_be_counted() {
 }
 
 #[test]
-fn without_a_wish_everything_is_watched() {
+fn default_subscription_covers_everything() {
     for revision in REVISIONS {
         let ran = run(["subscribe", "--count", "3", "--stdio", &tidal(revision)]);
         assert_eq!((ran.code, ran.stdout.lines().count()), (Some(0), 3), "{ran:?}");
@@ -63,7 +63,7 @@ fn without_a_wish_everything_is_watched() {
 }
 
 #[test]
-fn what_the_server_refuses_is_said() {
+fn refused_subscriptions_are_reported() {
     for revision in REVISIONS {
         let server = tidal(revision);
         let uris = ["--uri", "harbour://tide", "--uri", "harbour://\u{1b}[2J", "--count", "1"];
@@ -86,7 +86,7 @@ fn what_the_server_refuses_is_said() {
 }
 
 #[test]
-fn a_server_that_dies_ends_the_watch() {
+fn server_exit_ends_the_subscription() {
     let ran = CommandOutput::from(wharf(["subscribe", "--uri", "x://rope", "--stdio", &mortal()]).output().unwrap());
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(3), ""), "{ran:?}");
     for part in [

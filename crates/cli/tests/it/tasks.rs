@@ -17,7 +17,7 @@ fn sent(trace: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_call_is_answered_whether_or_not_it_becomes_a_task() {
+fn call_completes_with_or_without_a_task() {
     for revision in REVISIONS {
         let ran = run(SHORT.into_iter().chain(["--stdio", &demo(revision)]));
         assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(0), UNLOADED, ""), "{revision}");
@@ -25,7 +25,7 @@ fn a_call_is_answered_whether_or_not_it_becomes_a_task() {
 }
 
 #[test]
-fn a_task_is_followed_to_its_end() {
+fn task_is_followed_to_completion() {
     for revision in ["2026-07-28", "2025-11-25"] {
         let trace = home().join(format!("task-{revision}.jsonl"));
         let trace = trace.to_str().unwrap();
@@ -44,13 +44,13 @@ fn a_task_is_followed_to_its_end() {
 }
 
 #[test]
-fn a_tool_that_is_only_a_task_needs_no_flag() {
+fn task_only_tool_needs_no_flag() {
     let ran = run(["call", "survey_hull", "--stdio", &demo("2025-11-25")]);
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(0), "The hull is sound.\n", ""));
 }
 
 #[test]
-fn a_task_asks_too() {
+fn task_can_request_input() {
     for revision in ["2026-07-28", "2025-11-25"] {
         let asking = ["ask=true", "--task", "--stdio", &demo(revision)];
         let ran = run(SHORT.into_iter().chain(asking).chain(["--answer", "name=Ada"]));
@@ -71,7 +71,7 @@ fn a_task_asks_too() {
 }
 
 #[test]
-fn ctrl_c_cancels_the_task_before_leaving() {
+fn ctrl_c_cancels_the_task_before_exit() {
     for revision in ["2026-07-28", "2025-11-25"] {
         let trace = home().join(format!("cancel-{revision}.jsonl"));
         let trace = trace.to_str().unwrap();

@@ -6,11 +6,13 @@ use wharf_testkit::test_home::TestHome;
 use crate::support::{assert_harmless, boom, working};
 
 #[test]
-fn a_server_that_works() {
+fn working_server_passes_every_step() {
     let home = TestHome::with_servers(&json!({ "demo": working() }));
     let ran = home.run(["test", "demo"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
-    for part in ["✓ path", "✓ spawn", "✓ handshake", "✓ ping", "✓ list", "\nok: ", " tools, 2026-07-28, "] {
+    for part in
+        ["✓ path", "✓ spawn", "✓ handshake", "✓ ping", "✓ list", "✓ ready", "  2026-07-28  ", "\n1 server: 1 ready\n"]
+    {
         assert!(ran.stdout.contains(part), "{part:?} is missing in {}", ran.stdout);
     }
     let document = home.run(["test", "demo", "--json"]).json();
@@ -22,7 +24,7 @@ fn a_server_that_works() {
 }
 
 #[test]
-fn what_may_not_be_used_is_not_started() {
+fn disabled_or_unapproved_server_is_not_started() {
     let home = TestHome::with_servers(&json!({"off": {"command": "touch", "args": ["off"], "enabled": false}}));
     home.write("project/.mcp.json", r#"{"mcpServers": {"off": {"command": "touch", "args": ["pwned"]}}}"#);
     for (args, exit, code) in [
@@ -43,7 +45,7 @@ fn what_may_not_be_used_is_not_started() {
 
 /// Must show, of issue 6: the text and the code, by every command, for people and for programs.
 #[test]
-fn what_a_server_says_before_it_ends_is_shown_everywhere() {
+fn stderr_and_exit_code_are_shown_by_every_command() {
     let home = TestHome::with_servers(&json!({ "boom": boom() }));
     for args in [&["status"][..], &["status", "--brief"], &["test", "boom"], &["why", "boom"]] {
         let ran = home.run(args);

@@ -1,11 +1,13 @@
 //! Servers at an address: `--url` and what goes with it.
 
-use std::io::{Read as _, Write as _};
+use std::ffi::OsStr;
+use std::io::Write as _;
 use std::net::TcpListener;
+use std::process::Command;
 use std::thread::JoinHandle;
 
-use wharf_testkit::test_home::CommandOutput;
-use wharf_testkit::transport_faults::Refused;
+use wharf_testkit::test_home::{CommandOutput, TestHome};
+use wharf_testkit::transport_faults::{FaultCount, Refused, TestCa, TlsFault, read_request, serve_tls};
 
 use crate::demo_http::client::Demo;
 use crate::support::{assert_harmless, run};
@@ -16,29 +18,15 @@ fn canned(answer: &str, times: usize) -> (String, JoinHandle<Vec<String>>) {
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let answer = answer.to_owned();
     let serving = std::thread::spawn(move || {
-        let mut seen = Vec::new();
-        for _ in 0..times {
+        let answer_one = |_| {
             let (mut stream, _) = listener.accept().unwrap();
-            let mut request = Vec::new();
-            let mut buffer = [0; 4096];
-            while !is_whole(&request) {
-                let count = stream.read(&mut buffer).unwrap();
-                assert_ne!(count, 0, "the request broke off");
-                request.extend_from_slice(&buffer[..count]);
-            }
+            let request = read_request(&mut stream).unwrap().expect("a whole request");
             stream.write_all(answer.as_bytes()).unwrap();
-            seen.push(String::from_utf8(request).unwrap());
-        }
-        seen
+            format!("{}{}", request.head, request.text())
+        };
+        (0..times).map(answer_one).collect()
     });
     (url, serving)
-}
-
-fn is_whole(request: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(request);
-    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
-    let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
-    body.len() >= length.unwrap_or(0)
 }
 
 #[track_caller]
@@ -51,7 +39,7 @@ fn check(ran: &CommandOutput, code: i32, parts: &[&str]) {
 }
 
 #[test]
-fn a_server_is_found_in_whichever_form_it_has() {
+fn transport_is_detected_for_every_url() {
     for flags in [
         &["--http", "127.0.0.1:0"][..],
         &["--http", "127.0.0.1:0", "--revision", "2025-11-25"],
@@ -68,7 +56,7 @@ fn a_server_is_found_in_whichever_form_it_has() {
 }
 
 #[test]
-fn servers_of_every_kind_go_together() {
+fn stdio_and_http_servers_are_listed_together() {
     let demo = Demo::streamable();
     let url = format!("http://{}{}", demo.address, demo.path);
     let listed = run(["tools", "--json", "--stdio", &crate::support::demo("2025-06-18"), "--url", &url]).json();
@@ -79,7 +67,7 @@ fn servers_of_every_kind_go_together() {
 }
 
 #[test]
-fn a_header_goes_to_the_server_and_nowhere_else() {
+fn headers_are_sent_to_the_server_and_not_shown() {
     let (url, serving) = canned("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n", 1);
     let ran =
         run(["tools", "--url", &url, "--header", "Authorization=Bearer hush", "--header", "X-Team: blue", "--debug"]);
@@ -97,7 +85,7 @@ fn a_header_goes_to_the_server_and_nowhere_else() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn connection_errors_are_specific() {
     let nobody = Refused::bind().unwrap();
     let ran = run(["tools", "--url", &format!("http://{}/mcp?key=hush", nobody.address())]);
     let listens = format!("listens at http://{}/mcp?key=***", nobody.address());
@@ -124,7 +112,7 @@ fn what_is_wrong_is_said() {
 }
 
 #[test]
-fn a_redirect_to_elsewhere_is_not_followed() {
+fn redirect_to_another_origin_is_not_followed() {
     let elsewhere = TcpListener::bind("127.0.0.1:0").unwrap();
     elsewhere.set_nonblocking(true).unwrap();
     let answer = format!(
@@ -136,4 +124,40 @@ fn a_redirect_to_elsewhere_is_not_followed() {
     check(&ran, 3, &["redirect not followed (307 Temporary Redirect to http://127.0.0.1:"]);
     serving.join().unwrap();
     assert!(elsewhere.accept().is_err(), "somebody came");
+}
+
+/// Certificates that the user has named replace all others: the bundled ones are not used in their place.
+#[test]
+fn https_with_missing_named_certificates_is_unreachable() {
+    let home = TestHome::new();
+    let none = home.path("none");
+    let home = home.with_env("SSL_CERT_FILE", &none).with_env("SSL_CERT_DIR", &none);
+    let ran = home.run(["tools", "--url", "https://127.0.0.1:1/mcp"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let reason = "TLS cannot be initialized: SSL_CERT_FILE and SSL_CERT_DIR contain no certificate";
+    assert!(ran.stderr.contains(reason), "{}", ran.stderr);
+    assert_harmless(&ran.stderr);
+}
+
+/// In a mount namespace without the system's certificates. Skipped where there are no user namespaces.
+#[test]
+fn https_without_system_certificates_uses_bundled_ones() {
+    const EMPTY: &str = "mount -t tmpfs none /etc/ssl && exec \"$@\"";
+    let isolated = |words: &[&OsStr]| {
+        let mut command = Command::new("unshare");
+        command.args(["-rm", "sh", "-c", EMPTY, "sh"]).args(words);
+        command
+    };
+    if !isolated(&["true".as_ref()]).output().is_ok_and(|ran| ran.status.success()) {
+        return;
+    }
+    let (home, authority) = (TestHome::new(), TestCa::new());
+    let server = serve_tls(&authority, TlsFault::None, FaultCount::Always).unwrap();
+    let plain = home.command(["tools", "--url", &format!("https://{}/mcp", server.address())]);
+    let words: Vec<&OsStr> = std::iter::once(plain.get_program()).chain(plain.get_args()).collect();
+    let mut command = isolated(&words);
+    command.env_clear().envs(home.variables()).current_dir(home.path("project"));
+    let ran = CommandOutput::from(command.output().unwrap());
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert!(ran.stderr.contains("TLS handshake failed") && ran.stderr.contains("UnknownIssuer"), "{}", ran.stderr);
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use wharf_testkit::test_home::{CommandOutput, TestHome};
 use wharf_testkit::transport_faults::Refused;
 
-use crate::support::{assert_harmless, boom, faultd, shell, working};
+use crate::support::{WHARF, assert_harmless, boom, faultd, shell, working};
 
 /// The line of a fault server as an entry.
 fn faulty(arguments: &str) -> Value {
@@ -25,6 +25,23 @@ fn site(status: &'static str) -> String {
             let mut stream = stream.unwrap();
             let _ = stream.read(&mut [0; 4096]);
             let _ = write!(stream, "HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+        }
+    });
+    address.to_string()
+}
+
+/// Returns the address of a site that answers everything with a page.
+fn page() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    // Ends with the test's process.
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let body = "<html><title>Welcome</title></html>";
+            let head = format!("content-type: text/html\r\ncontent-length: {}\r\nconnection: close", body.len());
+            let _ = write!(stream, "HTTP/1.1 200 OK\r\n{head}\r\n\r\n{body}");
         }
     });
     address.to_string()
@@ -56,7 +73,7 @@ fn check(home: &TestHome, args: &[&str], code: &str, exit: i32, (step, seen): (&
 }
 
 #[test]
-fn what_is_wrong_before_anything_is_started() {
+fn configuration_errors_have_codes() {
     let home = TestHome::with_servers(&json!({
         "broken": {"args": ["x"]}, "off": {"command": "x", "enabled": false}, "mine": {"command": "x"},
         "unset": {"command": "sh", "env": {"A": "${SET:-x}", "B": "${NOT_THERE}"}},
@@ -78,7 +95,7 @@ fn what_is_wrong_before_anything_is_started() {
 }
 
 #[test]
-fn what_is_wrong_with_a_program() {
+fn program_errors_have_codes() {
     let home = TestHome::with_servers(&json!({
         "nowhere": {"command": "no-such-program"}, "plain": {"command": "./plain"},
         "cwd": {"command": "sh", "cwd": "/no/such/place"}, "boom": boom(), "killed": shell("kill -9 $$"),
@@ -97,8 +114,21 @@ fn what_is_wrong_with_a_program() {
     check(&home, &["lists"], "list.failed", 3, ("list", "exited with code 1"));
 }
 
+/// F12: text instead of messages has one code, however it comes.
 #[test]
-fn what_is_wrong_with_an_address() {
+fn text_instead_of_messages_is_not_mcp() {
+    let home = TestHome::with_servers(&json!({
+        "banner": shell("echo 'Welcome to the harbour'"),
+        "log": shell("echo 'Welcome, listening on port 3000'; cat >/dev/null"),
+        "page": { "url": format!("http://{}/mcp", page()) },
+    }));
+    check(&home, &["banner"], "handshake.not_mcp", 3, ("handshake", "Welcome"));
+    check(&home, &["log", "--timeout", "700ms"], "handshake.not_mcp", 7, ("handshake", "Welcome"));
+    check(&home, &["page"], "handshake.not_mcp", 3, ("handshake", "Welcome"));
+}
+
+#[test]
+fn url_errors_have_codes() {
     let at = |address: String| json!({ "url": format!("http://{address}/mcp?key=hush-hush") });
     let nobody = Refused::bind().unwrap();
     let home = TestHome::with_servers(&json!({
@@ -118,7 +148,7 @@ fn what_is_wrong_with_an_address() {
 }
 
 #[test]
-fn nothing_is_wrong() {
+fn working_server_has_no_problems() {
     let mut server = working();
     server["env"] = json!({"TOKEN": "${TOKEN}", "OTHER": "${OTHER:-none}"});
     let home = TestHome::with_servers(&json!({ "demo": server }));
@@ -146,4 +176,70 @@ fn nothing_is_wrong() {
     assert_eq!((&document["ok"], &document["revision"]), (&json!(true), &json!("2026-07-28")), "{document}");
     assert!(document["tools"].as_u64().unwrap() > 3 && document["code"].is_null() && document["error"].is_null());
     assert!(!ran.stdout.contains("hush-hush") && !document.to_string().contains("hush-hush"));
+}
+
+/// U9.
+#[test]
+fn output_that_is_not_a_message_is_quoted_as_a_step() {
+    let noisy = shell(&format!(r"echo 'Listening \033[2J'; exec {WHARF} demo-server --stdio"));
+    let home = TestHome::with_servers(&json!({ "noisy": noisy }));
+    for command in ["why", "test"] {
+        let ran = home.run([command, "noisy"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert!(ran.stdout.contains("~ stdout") && ran.stdout.contains("stdout: Listening"), "{}", ran.stdout);
+        assert_harmless(&ran.stdout);
+    }
+    let ran = home.run(["why", "noisy"]);
+    assert!(ran.stdout.contains("usable, with problems: see stdout above"), "{}", ran.stdout);
+}
+
+/// U9.
+#[test]
+fn unreadable_responses_fail_without_waiting_for_the_timeout() {
+    let home = TestHome::with_servers(&json!({
+        "text": shell("while read line; do echo garbage; done"),
+        "json": shell(r#"while read line; do echo '{"jsonrpc": "2.0", "result"'; done"#),
+    }));
+    for server in ["text", "json"] {
+        for args in [&[server][..], &[server, "--timeout", "10"], &[server, "--timeout", "2"]] {
+            check(&home, args, "handshake.not_mcp", 3, ("handshake", "responses are not JSON-RPC messages"));
+        }
+    }
+}
+
+/// U9.
+#[test]
+fn older_revision_is_no_detour() {
+    let mut older = working();
+    older["args"] = json!(["demo-server", "--stdio", "--revision", "2025-06-18"]);
+    let home = TestHome::with_servers(&json!({ "older": older }));
+    let ran = home.run(["why", "older"]);
+    assert!(!ran.stdout.contains("~ handshake") && ran.stdout.contains("\nno problems found\n"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("2025-06-18"), "{}", ran.stdout);
+}
+
+/// U9.
+#[test]
+fn server_that_exits_without_reading_is_started_once() {
+    let home = TestHome::new();
+    let starts = home.path("starts");
+    home.configure(&json!({"exits": shell(&format!("echo started >> {}; exit 3", starts.display()))}));
+    check(&home, &["exits"], "spawn.exited", 3, ("spawn", "exited with code 3"));
+    let started = std::fs::read_to_string(starts).unwrap();
+    // `check` runs the command twice.
+    assert_eq!(started.lines().count(), 2, "{started}");
+}
+
+/// U9.
+#[test]
+fn environment_is_blamed_only_for_missing_variables() {
+    let home = TestHome::with_servers(&json!({
+        "key": boom(), "syntax": shell("echo 'SyntaxError: invalid syntax' >&2; exit 1"),
+    }));
+    for (server, is_blamed) in [("key", true), ("syntax", false)] {
+        let ran = home.run(["why", server]);
+        assert_eq!(ran.stdout.contains("set missing variables"), is_blamed, "{}", ran.stdout);
+        let ran = home.run(["tools", server]);
+        assert_eq!(ran.stderr.contains("minimal environment"), is_blamed, "{}", ran.stderr);
+    }
 }

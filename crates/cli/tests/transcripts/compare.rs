@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_every_time_is_named() {
+    fn variable_values_are_replaced_by_placeholders() {
         for (line, expected) in [
             ("ready in 12 ms, 1.5s ago", "ready in [time], [time] ago"),
             ("http://127.0.0.1:40113/mcp", "http://127.0.0.1:[port]/mcp"),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_says_something_else_is_found_out() {
+    fn transcript_differences_are_detected() {
         let lines = |text: &str| text.split_terminator('/').map(str::to_owned).collect::<Vec<_>>();
         for (expected, printed, same) in [
             ("a/b", "a/b", true),

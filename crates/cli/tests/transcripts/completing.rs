@@ -9,8 +9,8 @@ use crate::place::WHARF;
 /// What bash does when somebody presses the key, and what it would then offer.
 const PRESS: &str = r#"
 source ./wharf.bash
-COMP_WORDS=(./names "$@"); COMP_CWORD=$#
-_wharf_named ./names "${!#}" "${COMP_WORDS[COMP_CWORD-1]}"
+COMP_WORDS=(./wharf "$@"); COMP_CWORD=$#
+_wharf_named ./wharf "${!#}" "${COMP_WORDS[COMP_CWORD-1]}"
 printf '%s\n' "${COMPREPLY[@]}"
 "#;
 
@@ -21,15 +21,19 @@ case "$*" in *" call"*) printf '%s\n' north northeast south '$(touch harm)' ;; e
 "#;
 
 #[test]
-fn bash_offers_names_and_runs_none() {
+fn bash_completes_names_without_running_them() {
     let folder = tempfile::tempdir().unwrap();
     let script = Command::new(WHARF).args(["completions", "bash"]).env_clear().output().unwrap();
     fs::write(folder.path().join("wharf.bash"), script.stdout).unwrap();
-    fs::write(folder.path().join("names"), NAMES).unwrap();
-    fs::set_permissions(folder.path().join("names"), Permissions::from_mode(0o755)).unwrap();
+    fs::create_dir(folder.path().join("bin")).unwrap();
+    for (file, text) in [("bin/wharf", NAMES), ("wharf", "#!/bin/sh\ntouch harm\n")] {
+        fs::write(folder.path().join(file), text).unwrap();
+        fs::set_permissions(folder.path().join(file), Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = format!("{}:{}", folder.path().join("bin").display(), std::env::var("PATH").unwrap());
     let press = |words: &[&str]| {
         let mut bash = Command::new("bash");
-        bash.args(["--norc", "-c", PRESS, "bash"]).args(words).current_dir(folder.path());
+        bash.args(["--norc", "-c", PRESS, "bash"]).args(words).current_dir(folder.path()).env("PATH", &path);
         String::from_utf8(bash.output().unwrap().stdout).unwrap()
     };
     for (words, offered, asked) in [
@@ -41,5 +45,14 @@ fn bash_offers_names_and_runs_none() {
         assert_eq!(press(words), offered, "{words:?}");
         assert_eq!(fs::read_to_string(folder.path().join("asked")).unwrap(), asked);
     }
+    // Nor is the file that is typed, or one in a relative directory of PATH.
+    let output = {
+        let mut bash = Command::new("bash");
+        bash.args(["--norc", "-c", PRESS, "bash", "call", "nor"])
+            .current_dir(folder.path())
+            .env("PATH", ".:/usr/bin:/bin");
+        bash.output().unwrap()
+    };
+    assert_eq!(String::from_utf8(output.stdout).unwrap().trim(), "");
     assert!(!folder.path().join("harm").exists());
 }

@@ -34,17 +34,17 @@ use place::Place;
 const PAGES: [&str; 2] = ["README.md", "docs/guide.md"];
 
 #[test]
-fn the_readme_tells_the_truth() {
+fn readme_transcripts_match_the_output() {
     replay(PAGES[0]);
 }
 
 #[test]
-fn the_guide_tells_the_truth() {
+fn guide_transcripts_match_the_output() {
     replay(PAGES[1]);
 }
 
 #[test]
-fn every_command_is_shown() {
+fn every_command_has_a_transcript() {
     let pages = PAGES.map(|page| Page::read(&path(page)));
     // Those of blocks that nobody has to answer, so that each is seen in a pipe as well as in a terminal.
     let shown: BTreeSet<String> = pages.iter().flat_map(Page::commands).collect();

@@ -139,7 +139,7 @@ mod tests {
     const TEXT: &str = "# A page\n\n```console\n$ wharf one \\\n> two\nout\n\nmore\n$ echo x | wharf --json three --stdio \"wharf four\"\n```\n\n```console words\n$ wharf six\nsure? ‹yes›\n```\n\n```sh\nwharf five\n```\nend\n";
 
     #[test]
-    fn a_page_is_read_and_written() {
+    fn page_round_trips_and_its_blocks_are_parsed() {
         let page = Page::parse(TEXT);
         assert_eq!(page.text(), TEXT);
         let [plain, answered] = &page.blocks[..] else { panic!("two blocks") };

@@ -6,8 +6,10 @@ mod remote;
 mod transport_cache;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
+use tracing::{Instrument as _, Span};
 use wharf_spec::{Redactor, ServerSpec, StdioSpec, UntrustedText};
 use wharf_wire::{DiscoverResult, Era, Implementation, Revision, ServerCapabilities};
 
@@ -23,6 +25,7 @@ use crate::request::fixed_meta;
 use crate::server_requests::ServerRequestHandler;
 use crate::tap::WireObserver;
 use crate::trace::{StepOutcome, TraceRecorder};
+use crate::trace_context::TraceContext;
 use crate::transport::memory::{self, LocalServer};
 use crate::transport::{HeaderMirroring, LinkSetup, ServerLink, ServerStarter, Transport, stdio};
 
@@ -53,7 +56,7 @@ pub async fn connect(spec: &StdioSpec, options: ConnectOptions) -> Result<Connec
         }
         Err(cause) => {
             let cause = attempt.record_failure("resolve", cause);
-            attempt.into_error(cause)
+            Err(attempt.into_error(cause))
         }
     }
 }
@@ -75,13 +78,17 @@ struct ConnectAttempt {
     redactor: Arc<Redactor>,
     tracer: TraceRecorder,
     stderr: Vec<String>,
+    /// The span of the connection, from its start to its end.
+    span: Span,
 }
 
 /// An opened link and its protocol state.
 struct OpenedServer {
     open: ServerLink,
-    manners: Arc<ProtocolState>,
+    protocol: Arc<ProtocolState>,
     deadline: Instant,
+    /// Startup timeout.
+    startup: Duration,
 }
 
 /// A server's description of itself.
@@ -110,23 +117,34 @@ enum ProbeOutcome {
 
 /// Lines of stderr included in an error.
 const STDERR_SHOWN: usize = 20;
+/// Maximum time that the negotiation waits for a message after an unreadable line in place of a response.
+const UNREADABLE_GRACE: Duration = Duration::from_secs(1);
 
 impl ConnectAttempt {
     fn new(options: ConnectOptions, redactor: Redactor) -> Self {
         let redactor = Arc::new(redactor);
         let tracer = TraceRecorder::new(options.on_step.clone(), redactor.clone());
-        Self { options, redactor, tracer, stderr: Vec::new() }
+        let span = tracing::debug_span!("connection", server = options.name);
+        Self { options, redactor, tracer, stderr: Vec::new(), span }
     }
 
     async fn connect(mut self, server: &dyn ServerStarter) -> Result<Connection, ConnectError> {
         match self.start_and_negotiate(server).await {
             Ok((started, introduction)) => Ok(self.into_connection(started, introduction)),
-            Err(cause) => self.into_error(cause),
+            Err(cause) => Err(self.into_error(cause)),
         }
     }
 
-    /// Starts a server and negotiates with it.
+    /// Starts a server and negotiates with it, in the span of the connection.
     async fn start_and_negotiate(
+        &mut self,
+        server: &dyn ServerStarter,
+    ) -> Result<(OpenedServer, NegotiatedServer), ConnectCause> {
+        let span = self.span.clone();
+        self.start_and_negotiate_in_span(server).instrument(span).await
+    }
+
+    async fn start_and_negotiate_in_span(
         &mut self,
         server: &dyn ServerStarter,
     ) -> Result<(OpenedServer, NegotiatedServer), ConnectCause> {
@@ -148,30 +166,33 @@ impl ConnectAttempt {
         }
     }
 
-    fn into_error(self, cause: ConnectCause) -> Result<Connection, ConnectError> {
+    fn into_error(self, cause: ConnectCause) -> ConnectError {
         let cause = cause.without_secrets(&self.redactor);
-        Err(ConnectError { cause, trace: self.tracer.finish(), stderr: self.stderr })
+        ConnectError { cause, trace: self.tracer.finish(), stderr: self.stderr }
     }
 
     async fn start(&mut self, server: &dyn ServerStarter, step: &'static str) -> Result<OpenedServer, ConnectCause> {
         let ConnectOptions { name, services, limits, cache, observer, .. } = &self.options;
-        let desk = ServerRequestHandler::new(name.clone(), services.clone(), limits.clone(), self.redactor.clone());
+        let request_handler =
+            ServerRequestHandler::new(name.clone(), services.clone(), limits.clone(), self.redactor.clone());
         let bulletin = NotificationHub::new(cache.clone().unwrap_or_default(), limits.bounds);
-        let manners = Arc::new(ProtocolState::new(desk, bulletin, observer.clone()));
+        let protocol = Arc::new(ProtocolState::new(request_handler, bulletin, observer.clone()));
         let (tap, redactor) = (self.options.tap.clone(), self.redactor.clone());
         let opening = LinkSetup {
             onlooker: WireObserver { server: name.clone(), redactor, tap },
             log: self.options.process_log.clone(),
-            dialect: manners.clone(),
+            protocol: protocol.clone(),
             limits: limits.clone(),
             budget: limits.held_in_all.for_server(limits.held),
             guard: self.options.guard.clone(),
+            span: self.span.clone(),
         };
         let deadline = Instant::now() + limits.startup;
         match server.start(opening).await {
             Ok(open) => {
                 self.tracer.record(step, StepOutcome::Fine, &open.detail);
-                Ok(OpenedServer { open, manners, deadline })
+                let startup = self.options.limits.startup;
+                Ok(OpenedServer { open, protocol, deadline, startup })
             }
             Err(cause) => Err(self.record_failure(step, cause)),
         }
@@ -212,28 +233,32 @@ impl ConnectAttempt {
         let mut asked = Revision::LATEST_STATELESS;
         let mut again = false;
         loop {
-            let mut call =
-                match started.send_request(era::DISCOVER, &era::discover_params(asked, &started.manners.desk)) {
-                    Ok(call) => call,
-                    Err(error) => return self.probe_failed(error),
-                };
+            let mut call = match started
+                .send_request(era::DISCOVER, &era::discover_params(asked, &started.protocol.request_handler))
+            {
+                Ok(call) => call,
+                Err(error) => return self.probe_failed(started, error),
+            };
             let left = started.deadline.saturating_duration_since(Instant::now());
-            let patience = if remote { left } else { left.min(self.options.limits.probe) };
-            let Ok(outcome) = tokio::time::timeout(patience, &mut call).await else {
+            let max_wait = if remote { left } else { left.min(self.options.limits.probe) };
+            let answered = async {
+                tokio::select! {
+                    biased;
+                    outcome = &mut call => Some(outcome),
+                    () = started.wait_for_unreadable(0), if !remote => None,
+                }
+            };
+            let Ok(Some(outcome)) = tokio::time::timeout(max_wait, answered).await else {
                 if remote {
                     let after = self.options.limits.startup;
                     return Err(self.record_failure("probe", ConnectCause::TimedOut { after, hint: None }));
                 }
-                self.tracer.record_unredacted(
-                    "probe",
-                    StepOutcome::Detour,
-                    "no response yet, also trying the handshake",
-                );
+                self.tracer.record_unredacted("probe", StepOutcome::Fine, "no response yet, also trying the handshake");
                 return Ok(ProbeOutcome::Handshake(Some(call)));
             };
             match outcome {
                 Err(error @ (CallError::ServerGone(_) | CallError::OutcomeUnknown(_))) if !remote => {
-                    return self.probe_failed(error);
+                    return self.probe_failed(started, error);
                 }
                 // An outage or a required login is no evidence about the revision.
                 Err(error) if remote && !is_protocol_evidence(&error) => {
@@ -254,7 +279,8 @@ impl ConnectAttempt {
                     (asked, again) = (revision, true);
                 }
                 ProbeVerdict::Handshake(reason) => {
-                    self.tracer.record("probe", StepOutcome::Detour, reason);
+                    // An older revision is not a problem.
+                    self.tracer.record("probe", StepOutcome::Fine, reason);
                     return Ok(ProbeOutcome::Handshake(None));
                 }
                 ProbeVerdict::Hopeless(cause) => return Err(self.record_failure("probe", cause)),
@@ -262,12 +288,13 @@ impl ConnectAttempt {
         }
     }
 
-    /// Classifies a failed probe. A server that exited may have rejected a request before `initialize`, so it is
-    /// started again. A server that does not speak MCP is not.
-    fn probe_failed(&mut self, error: CallError) -> Result<ProbeOutcome, ConnectCause> {
+    /// Classifies a failed probe. A server that exited after reading the probe may have rejected a request before
+    /// `initialize`, so it is started again. A server that read nothing or does not speak MCP is not.
+    fn probe_failed(&mut self, started: &OpenedServer, error: CallError) -> Result<ProbeOutcome, ConnectCause> {
         match error {
             CallError::ServerGone(gone) | CallError::OutcomeUnknown(gone)
-                if !matches!(gone.cause, DisconnectCause::NotMcp(_) | DisconnectCause::EndlessLine) =>
+                if started.open.is_input_read()
+                    && !matches!(gone.cause, DisconnectCause::NotMcp(_) | DisconnectCause::EndlessLine) =>
             {
                 self.tracer.record("probe", StepOutcome::Detour, format!("{gone}, restarting the server"));
                 Ok(ProbeOutcome::Died(gone))
@@ -283,11 +310,12 @@ impl ConnectAttempt {
         started: &OpenedServer,
         mut late: Option<PendingCall>,
     ) -> Result<NegotiatedServer, ConnectCause> {
-        let mut call = match started.send_request(era::INITIALIZE, &era::initialize_params(&started.manners.desk)) {
-            Ok(call) => call,
-            Err(error) => return Err(self.record_failure("initialize", ConnectError::cause_from_call(error))),
-        };
-        let mut refused = None;
+        let mut call =
+            match started.send_request(era::INITIALIZE, &era::initialize_params(&started.protocol.request_handler)) {
+                Ok(call) => call,
+                Err(error) => return Err(self.record_failure("initialize", ConnectError::cause_from_call(error))),
+            };
+        let (mut refused, before) = (None, started.open.engine.unreadable.count());
         loop {
             tokio::select! {
                 biased;
@@ -303,6 +331,10 @@ impl ConnectAttempt {
                     Ok(answer) => return self.on_initialize_result(started, answer),
                     Err(error) => refused = Some(error),
                 },
+                () = started.wait_for_unreadable(before), if before == 1 => {
+                    let gone = started.not_mcp_report();
+                    return Err(self.record_failure("initialize", ConnectCause::Gone(Arc::new(gone))));
+                }
             }
             if late.is_none()
                 && let Some(error) = refused.take()
@@ -319,7 +351,7 @@ impl ConnectAttempt {
     ) -> Result<NegotiatedServer, ConnectCause> {
         match era::evaluate_initialize(answer.result, &self.options.limits.bounds) {
             Ok((revision, result)) => {
-                started.manners.set_revision(revision);
+                started.protocol.set_revision(revision);
                 started.open.engine.send_message(era::INITIALIZED);
                 self.tracer.record_unredacted("initialize", StepOutcome::Fine, format!("negotiated {revision}"));
                 let (capabilities, server_info) = (result.capabilities, result.server_info);
@@ -338,24 +370,26 @@ impl ConnectAttempt {
             version: truncate_text(version, most),
             title: title.map(|title| truncate_text(title, most)),
         });
-        let OpenedServer { open, manners, .. } = started;
-        manners.set_revision(revision);
+        let OpenedServer { open, protocol, .. } = started;
+        protocol.set_revision(revision);
         let name = self.options.name;
         let (transport, process) = (open.transport, open.process);
         let facts = ServerFacts { name, revision, capabilities, server_info, instructions, transport, process };
         let mirrors = revision.era() == Era::Stateless && open.mirroring != HeaderMirroring::Unknown;
         let connection = Connection::new(ConnectionInner {
-            meta: fixed_meta(revision, &manners.desk),
+            meta: fixed_meta(revision, &protocol.request_handler),
             mirror: mirrors.then(|| HeaderParamTable::new(open.mirroring)),
             open,
             facts,
-            manners,
+            protocol,
             trace: self.tracer.finish(),
             lists: self.options.limits.lists_in_all.for_server(self.options.limits.lists),
             limits: self.options.limits,
             authorization: self.options.authorization,
             rereads: ReadRetryBudget::default(),
+            trace_context: TraceContext::from_environment(&self.options.surroundings),
         });
+        let _entered = self.span.enter();
         let ServerFacts { name, transport, .. } = connection.facts();
         let millis = connection.trace().duration().as_millis();
         tracing::info!(server = name, %revision, ?transport, millis, "connected");
@@ -376,6 +410,24 @@ impl ConnectAttempt {
 }
 
 impl OpenedServer {
+    /// Waits until more than `count` lines in place of responses were unreadable and no message followed. Each request
+    /// gets one response: a server that has written more lines logs to stdout, and may still answer. Cancel-safe.
+    async fn wait_for_unreadable(&self, count: u64) {
+        let unreadable = &self.open.engine.unreadable;
+        unreadable.wait_for_more(count).await;
+        tokio::time::sleep(UNREADABLE_GRACE.min(self.startup / 4)).await;
+        if unreadable.has_message() || unreadable.count() > count + 1 {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Returns the report of a server whose responses are unreadable.
+    fn not_mcp_report(&self) -> DisconnectReport {
+        let cause = DisconnectCause::NotMcp("its responses are not JSON-RPC messages");
+        let (stderr, hint) = (self.open.stderr_tail(STDERR_SHOWN), self.open.engine.last_anomaly());
+        DisconnectReport { cause, exit: None, stderr, hint }
+    }
+
     /// Sends a request of the negotiation. Its deadline is the startup deadline, and it is never cancelled.
     fn send_request(&self, method: &'static str, params: &str) -> Result<PendingCall, CallError> {
         let left = self.deadline.saturating_duration_since(Instant::now());

@@ -25,7 +25,7 @@ pub async fn connect_http(spec: &HttpSpec, options: ConnectOptions) -> Result<Co
         Ok(remote) => remote,
         Err(cause) => {
             let cause = attempt.record_failure("open", cause);
-            return attempt.into_error(cause);
+            return Err(attempt.into_error(cause));
         }
     };
     let met = match spec.form {
@@ -35,7 +35,7 @@ pub async fn connect_http(spec: &HttpSpec, options: ConnectOptions) -> Result<Co
     };
     match met {
         Ok((started, introduction)) => Ok(attempt.into_connection(started, introduction)),
-        Err(cause) => attempt.into_error(cause),
+        Err(cause) => Err(attempt.into_error(cause)),
     }
 }
 

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_verdict_is_forgotten_in_time_and_never_taken_for_anothers() {
+    async fn detected_transport_is_cached_per_endpoint_until_expiry() {
         let verdicts = TransportCache::default();
         let url = |text: &str| Url::parse(text).unwrap();
         let kept = Duration::from_secs(60);

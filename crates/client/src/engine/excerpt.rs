@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_large_error_keeps_its_code_and_the_beginning_of_its_message() {
+    fn large_error_keeps_code_and_truncated_message() {
         for (character, expected) in [("x", "x"), ("\\ud83d\\ude00", "😀"), ("\\n", "\n"), ("ü", "ü")] {
             let text = format!(r#"{{"code":-7,"message":"{}","data":{{"a":1}}}}"#, character.repeat(100_000));
             let error = decode_large_error(text.as_bytes(), &JsonLimits::default()).unwrap();

@@ -14,7 +14,7 @@ use super::excerpt::{MAX_MESSAGE, decode_large_error, truncate_message};
 use super::{EXCERPT, Engine, NotMcpPeer, NotificationEffect, RawResult, RequestDisposition, RequestRefusal};
 use crate::budget::{BudgetExceeded, LARGE_MESSAGE_BYTES};
 use crate::counters::CounterKind;
-use crate::error::CallError;
+use crate::error::{CallError, NOT_A_MESSAGE};
 use crate::tap::Direction;
 
 /// Results smaller than this are copied out of their message.
@@ -103,7 +103,7 @@ impl Engine {
         self.onlooker.observe(Direction::Received, message);
         let envelope = match scan(message) {
             Ok(envelope) => envelope,
-            Err(ScanError { fault: Fault::Batch, .. }) if self.dialect.accepts_batches() => {
+            Err(ScanError { fault: Fault::Batch, .. }) if self.protocol.accepts_batches() => {
                 self.on_batch(message, wakers)?;
                 return Ok(match self.time_left(call) {
                     None => MessageDelivery::Answer,
@@ -236,6 +236,7 @@ impl Engine {
         keep: RetainPart<'_>,
         wakers: &mut Vec<Waker>,
     ) -> Result<(), NotMcpPeer> {
+        self.unreadable.record_message();
         if envelope.method.is_some() {
             self.budget.throttle().record(line.len());
         }
@@ -272,7 +273,7 @@ impl Engine {
             return self.on_unmatched(line, envelope);
         };
         let outcome = match (envelope.result, envelope.error) {
-            (Some(result), None) => match self.dialect.result_kind(envelope.result_type(line).as_deref()) {
+            (Some(result), None) => match self.protocol.result_kind(envelope.result_type(line).as_deref()) {
                 Some(kind) => match keep(result.slice(line)) {
                     Ok(result) => Ok(RawResult { result: RawJson::new_unchecked(result), kind }),
                     Err(exceeded) => Err(CallError::Discarded(exceeded)),
@@ -299,7 +300,10 @@ impl Engine {
             false => RpcError::from_raw(RawJson::new_unchecked(Bytes::copy_from_slice(error)), &self.limits.bounds),
         };
         match read {
-            Ok(error) => CallError::Refused(RpcError { message: truncate_message(error.message), ..error }),
+            Ok(error) => {
+                let error = CallError::Refused(RpcError { message: truncate_message(error.message), ..error });
+                error.without_secrets(&self.onlooker.redactor)
+            }
             Err(problem) => CallError::from(problem),
         }
     }
@@ -343,10 +347,10 @@ impl Engine {
                 return Ok(());
             }
         };
-        match self.dialect.request(method, params) {
+        match self.protocol.request(method, params) {
             RequestDisposition::Result(result) => self.send_reply(&id, Ok(result)),
             RequestDisposition::Refused(refusal) => self.send_reply(&id, Err(refusal)),
-            RequestDisposition::Later(errand) => self.begin_reply(&id, errand),
+            RequestDisposition::Later(pending_reply) => self.begin_reply(&id, pending_reply),
             RequestDisposition::Unwanted => self.tally.count_and_warn(
                 CounterKind::UnwantedRequest,
                 "ignored a server request, which this revision does not allow",
@@ -358,7 +362,7 @@ impl Engine {
 
     fn on_notification(&self, method: &str, params: Option<RawJson>, wakers: &mut Vec<Waker>) {
         self.tally.count(CounterKind::Notification);
-        match self.dialect.notification(method, params) {
+        match self.protocol.notification(method, params) {
             NotificationEffect::None => {}
             NotificationEffect::Progress(progress) => self.on_progress(progress),
             NotificationEffect::Ended(id) => drop(self.fail(id, CallError::Ended, wakers)),
@@ -390,9 +394,11 @@ impl Engine {
 
     fn on_non_json(&self, line: &[u8]) {
         self.budget.throttle().record(line.len());
-        self.tally.count_and_warn(CounterKind::Noise, "server wrote a line to stdout that is not a message");
-        let shown = UntrustedText::from_bytes(&line[..line.len().min(4 * EXCERPT)]);
-        self.record_anomaly(format!("server wrote a line to stdout that is not a message: {}", self.excerpt(&shown)));
+        let shown = self.excerpt(&UntrustedText::from_bytes(&line[..line.len().min(4 * EXCERPT)]));
+        let what = format!("{NOT_A_MESSAGE}: {shown}");
+        self.tally.count_and_warn(CounterKind::Noise, &what);
+        self.record_anomaly(what);
+        self.unreadable.record(shown);
     }
 
     fn on_batch(&self, line: &[u8], wakers: &mut Vec<Waker>) -> Result<(), NotMcpPeer> {
@@ -402,12 +408,12 @@ impl Engine {
             self.on_non_json(&line);
             return Ok(());
         };
-        if !self.dialect.accepts_batches() {
+        if !self.protocol.accepts_batches() {
             self.tally.count_and_warn(CounterKind::Broken, "server sent a batch, which this revision does not allow");
         }
         for message in messages {
             match scan(&message) {
-                Ok(envelope) if self.dialect.accepts_batches() => {
+                Ok(envelope) if self.protocol.accepts_batches() => {
                     self.route(&message, &envelope, &|part| self.results.copy_bytes(part, &self.budget), wakers)?;
                 }
                 Ok(envelope) if envelope.method.is_none() => {
@@ -426,10 +432,12 @@ impl Engine {
         self.budget.throttle().record(line.len());
         self.tally.count_and_warn(CounterKind::Broken, "discarded a malformed message");
         let shown = UntrustedText::from_bytes(&line[..line.len().min(4 * EXCERPT)]);
-        let what = format!("{}: {}", broken.fault, self.excerpt(&shown));
+        let shown = self.excerpt(&shown);
+        let what = format!("{}: {shown}", broken.fault);
         let id = broken.id.as_deref().filter(|_| !broken.has_method).and_then(|id| self.call_id(&Id::parse(id)));
         if !id.is_some_and(|id| self.fail_protocol(id, what.clone(), wakers)) {
             self.record_anomaly(format!("server sent a malformed message: {what}"));
+            self.unreadable.record(shown);
         }
     }
 }

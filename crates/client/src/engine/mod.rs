@@ -15,6 +15,7 @@ mod model_tests;
 mod pending_replies;
 mod pool;
 mod table;
+mod unreadable;
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -38,9 +39,10 @@ pub(crate) use call::PendingCall;
 pub(crate) use inbound::{MessageDelivery, ResponseChannel};
 pub(crate) use link::{CallEffect, Link, OutgoingMessage, RequestLabel, SendState, SubmitError, Ticket};
 use pending_replies::OpenRequests;
-pub(crate) use pending_replies::{Errand, RequestRefusal};
+pub(crate) use pending_replies::{PendingReply, RequestRefusal};
 use pool::BufferPool;
 use table::{ExpiredCall, InFlightTable, PendingSlot};
+pub(crate) use unreadable::UnreadableLines;
 
 /// Maximum characters of an unexpected line in an error.
 const EXCERPT: usize = 120;
@@ -105,7 +107,7 @@ pub(crate) enum RequestDisposition {
     Result(RawJson),
     Refused(RequestRefusal),
     /// Answered when the work is done.
-    Later(Errand),
+    Later(PendingReply),
     /// Not answered: a server of the stateless era may not send requests.
     Unwanted,
     /// The peer is not an MCP server.
@@ -144,7 +146,7 @@ pub(crate) enum DropAction {
 /// The calls of one connection.
 pub(crate) struct Engine {
     me: Weak<Engine>,
-    errands: OpenRequests,
+    open_requests: OpenRequests,
     /// Runtime on which server requests are answered, regardless of the thread they arrive on.
     runtime: Option<Handle>,
     lost: Notify,
@@ -152,7 +154,7 @@ pub(crate) struct Engine {
     stood: AtomicU64,
     table: Mutex<InFlightTable>,
     link: Arc<dyn Link>,
-    dialect: Arc<dyn Protocol>,
+    protocol: Arc<dyn Protocol>,
     onlooker: WireObserver,
     limits: Limits,
     results: BufferPool,
@@ -161,32 +163,34 @@ pub(crate) struct Engine {
     pub tally: CounterSet,
     /// Possible explanation of a missing response.
     suspicion: Mutex<Option<String>>,
+    pub unreadable: UnreadableLines,
 }
 
 impl Engine {
     pub fn new(
         onlooker: WireObserver,
         link: Arc<dyn Link>,
-        dialect: Arc<dyn Protocol>,
+        protocol: Arc<dyn Protocol>,
         limits: Limits,
         budget: ServerBudget,
     ) -> Arc<Self> {
         let table = Mutex::new(InFlightTable::new(limits.in_flight));
         Arc::new_cyclic(|me| Self {
             me: me.clone(),
-            errands: OpenRequests::default(),
+            open_requests: OpenRequests::default(),
             runtime: Handle::try_current().ok(),
             lost: Notify::new(),
             stood: AtomicU64::new(0),
             table,
             link,
-            dialect,
+            protocol,
             tally: CounterSet::new(onlooker.server.clone()),
             onlooker,
             results: BufferPool::default(),
             limits,
             budget,
             suspicion: Mutex::default(),
+            unreadable: UnreadableLines::default(),
         })
     }
 
@@ -206,7 +210,7 @@ impl Engine {
             when_dropped: request.when_dropped,
             // Treated as possibly sent until the link reports otherwise.
             ticket: None,
-            patience: self.limits.ask,
+            max_wait: self.limits.ask,
             detached: false,
         };
         let (id, earlier) = self.table().insert(waiting)?;
@@ -303,7 +307,7 @@ impl Engine {
     /// Cancels a call on the server, in the way the link supports.
     fn cancel_call(&self, id: u64, reason: &str) {
         if !self.link.abandon(id) {
-            self.send_message(&self.dialect.cancellation(id, reason));
+            self.send_message(&self.protocol.cancellation(id, reason));
         }
     }
 
@@ -323,7 +327,7 @@ impl Engine {
             table.close(gone, |ticket| self.link.may_have_been_sent(ticket), &mut wakers);
         }
         wakers.into_iter().for_each(Waker::wake);
-        self.errands.abort_all();
+        self.open_requests.abort_all();
         self.lost.notify_waiters();
     }
 

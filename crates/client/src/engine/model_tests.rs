@@ -109,14 +109,14 @@ impl EngineModel {
 
     fn with_redactor(redactor: Redactor) -> Self {
         let link = Arc::new(RecordingLink::default());
-        let desk =
+        let request_handler =
             ServerRequestHandler::new("model".to_owned(), ClientServices::default(), Limits::default(), Arc::default());
-        let manners = Arc::new(ProtocolState::new(desk, NotificationHub::default(), None));
-        manners.set_revision(Revision::LATEST_STATELESS);
+        let protocol = Arc::new(ProtocolState::new(request_handler, NotificationHub::default(), None));
+        protocol.set_revision(Revision::LATEST_STATELESS);
         let onlooker = WireObserver { redactor: Arc::new(redactor), ..WireObserver::default() };
         let limits = Limits::default();
         let budget = limits.held_in_all.for_server(limits.held);
-        let engine = Engine::new(onlooker, link.clone(), manners, limits, budget);
+        let engine = Engine::new(onlooker, link.clone(), protocol, limits, budget);
         Self { engine, link, calls: BTreeMap::new(), lost: false }
     }
 
@@ -260,7 +260,7 @@ fn model_with_secrets(secrets: &[&str]) -> EngineModel {
 }
 
 #[test]
-fn only_what_the_server_says_is_looked_through_for_secrets() {
+fn only_server_text_in_anomalies_is_redacted() {
     let world = model_with_secrets(&["server", "message", "hushhush"]);
     let lose = |world: &EngineModel| {
         let gone = DisconnectReport {
@@ -291,7 +291,7 @@ fn only_what_the_server_says_is_looked_through_for_secrets() {
 }
 
 #[test]
-fn progress_is_told_without_secrets() {
+fn progress_messages_are_redacted() {
     let (world, told) = (model_with_secrets(&["hushhush"]), Arc::new(Mutex::new(Vec::new())));
     let heard = told.clone();
     let reserved = world.engine.reserve(CallRequest {
@@ -314,7 +314,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_call_has_one_outcome_and_it_is_its_own(events in prop::collection::vec(event(), 0..60)) {
+    fn every_call_gets_exactly_one_outcome_of_its_own(events in prop::collection::vec(event(), 0..60)) {
         let mut world = EngineModel::new();
         for event in &events {
             world.step(event);

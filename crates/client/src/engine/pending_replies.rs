@@ -19,7 +19,7 @@ use crate::services::BoxedFuture;
 const MAX_OPEN_REQUESTS: usize = 32;
 
 /// A server request that is answered later.
-pub(crate) struct Errand {
+pub(crate) struct PendingReply {
     /// True if the user is prompted, so that deadlines must be paused.
     pub person: bool,
     pub work: BoxedFuture<Result<RawJson, RequestRefusal>>,
@@ -60,14 +60,14 @@ impl Drop for OpenRequests {
 
 impl Engine {
     /// Starts to answer a request on the connection's runtime.
-    pub(super) fn begin_reply(&self, id: &str, errand: Errand) {
+    pub(super) fn begin_reply(&self, id: &str, pending_reply: PendingReply) {
         let Some(runtime) = &self.runtime else {
             return self.send_reply(
                 id,
                 Err(RequestRefusal::new(code::INTERNAL, "client has no runtime to handle the request")),
             );
         };
-        let mut open = self.errands.lock();
+        let mut open = self.open_requests.lock();
         if open.len() >= MAX_OPEN_REQUESTS || open.contains_key(id) {
             drop(open);
             return self
@@ -75,11 +75,11 @@ impl Engine {
         }
         let (engine, own_id) = (self.me.clone(), id.to_owned());
         let task = runtime.spawn(async move {
-            let stopped = errand.person.then(|| engine.upgrade().map(|engine| engine.pause_deadlines()));
-            let outcome = errand.work.await;
+            let stopped = pending_reply.person.then(|| engine.upgrade().map(|engine| engine.pause_deadlines()));
+            let outcome = pending_reply.work.await;
             drop(stopped);
             let Some(engine) = engine.upgrade() else { return };
-            if engine.errands.lock().remove(&own_id).is_some() {
+            if engine.open_requests.lock().remove(&own_id).is_some() {
                 engine.send_reply(&own_id, outcome);
             }
         });
@@ -88,7 +88,7 @@ impl Engine {
 
     /// Handles the server's cancellation of its request.
     pub(super) fn cancel_reply(&self, id: &str) {
-        match self.errands.lock().remove(id) {
+        match self.open_requests.lock().remove(id) {
             Some(task) => task.abort(),
             None => self.tally.count(CounterKind::Unmatched),
         }

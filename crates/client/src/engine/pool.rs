@@ -84,7 +84,7 @@ mod tests {
     use crate::budget::ByteBudget;
 
     #[test]
-    fn buffers_come_back_within_a_bound() {
+    fn dropped_buffers_are_pooled_up_to_the_limit() {
         let pool = BufferPool::default();
         let total = ByteBudget::new(10_100_000);
         let budget = total.for_server(20_000_000);

@@ -60,7 +60,7 @@ pub(super) struct PendingSlot {
     pub when_dropped: DropAction,
     pub ticket: Option<Ticket>,
     /// Remaining time its deadlines may be paused.
-    pub patience: Duration,
+    pub max_wait: Duration,
     /// No future waits for its outcome.
     pub detached: bool,
 }
@@ -150,10 +150,10 @@ impl InFlightTable {
         let Some(since) = self.stopped_since.take() else { return Duration::ZERO };
         for slot in &mut self.slots {
             let SlotState::Waiting(waiting) = &mut slot.state else { continue };
-            let stood = now.saturating_duration_since(since.max(waiting.since)).min(waiting.patience);
+            let stood = now.saturating_duration_since(since.max(waiting.since)).min(waiting.max_wait);
             waiting.soft += stood;
             waiting.hard += stood;
-            waiting.patience -= stood;
+            waiting.max_wait -= stood;
         }
         // Recalculated when the timer fires.
         self.due = now;
@@ -213,7 +213,7 @@ impl InFlightTable {
         for (index, slot) in self.slots.iter_mut().enumerate() {
             let SlotState::Waiting(waiting) = &mut slot.state else { continue };
             // During a pause a call's deadline is extended by all of its remaining patience.
-            let grace = if self.stopped_since.is_some() { waiting.patience } else { Duration::ZERO };
+            let grace = if self.stopped_since.is_some() { waiting.max_wait } else { Duration::ZERO };
             if now < waiting.soft + grace {
                 self.due = self.due.min(waiting.soft + grace);
                 continue;
@@ -355,7 +355,7 @@ mod tests {
             effect,
             when_dropped: DropAction::Withdraw,
             ticket: None,
-            patience: Duration::from_secs(600),
+            max_wait: Duration::from_secs(600),
             detached: false,
         }
     }
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_never_used_again() {
+    fn call_ids_are_never_reused() {
         let mut table = InFlightTable::new(4);
         let mut seen = std::collections::HashSet::new();
         for _ in 0..1000 {
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_table_refuses() {
+    fn full_table_rejects_new_calls() {
         let mut table = InFlightTable::new(2);
         let (first, _) = table.insert(waiting(CallEffect::Reads, 1)).unwrap();
         table.insert(waiting(CallEffect::Reads, 1)).unwrap();
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_is_only_moved_forward_to_earlier_deadlines() {
+    fn timer_is_rearmed_for_earlier_deadlines_only() {
         let mut table = InFlightTable::new(4);
         assert!(table.insert(waiting(CallEffect::Reads, 30)).unwrap().1);
         table.arm_timer();
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_stand_while_a_person_is_asked_but_not_for_ever() {
+    fn deadlines_pause_during_prompts_up_to_a_maximum() {
         let mut table = InFlightTable::new(4);
         let now = Instant::now();
         let at = |seconds: u64| now + Duration::from_secs(seconds);
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_detached_call_leaves_nothing() {
+    fn detached_call_frees_its_slot_when_it_ends() {
         let mut table = InFlightTable::new(1);
         for end in 0..2 {
             let (id, _) = table.insert(waiting(CallEffect::Reads, 30)).unwrap();
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_may_have_left_and_may_write_is_unknown() {
+    fn possibly_sent_writes_have_unknown_outcome_on_disconnect() {
         for (effect, ticket, unknown) in [
             (CallEffect::MayWrite, Some(Ticket(0)), true),
             (CallEffect::MayWrite, None, true),

@@ -11,16 +11,16 @@ use crate::error::ConnectCause;
 use crate::server_requests::ServerRequestHandler;
 
 /// Returns the params of `initialize`, with the newest revision of this era.
-pub(crate) fn initialize_params(desk: &ServerRequestHandler) -> String {
+pub(crate) fn initialize_params(request_handler: &ServerRequestHandler) -> String {
     let revision = Revision::LATEST_HANDSHAKE;
-    let capabilities = desk.capabilities(revision);
+    let capabilities = request_handler.capabilities(revision);
     format!(r#"{{"protocolVersion":"{revision}","capabilities":{capabilities},"clientInfo":{CLIENT_INFO}}}"#)
 }
 
 /// Requests logs at the wanted level, if any. Does not wait for the response.
-pub(crate) fn request_logs(engine: &Arc<Engine>, desk: &ServerRequestHandler) {
-    let Some(level) = desk.log_level() else { return };
-    let limit = desk.limits().call;
+pub(crate) fn request_logs(engine: &Arc<Engine>, request_handler: &ServerRequestHandler) {
+    let Some(level) = request_handler.log_level() else { return };
+    let limit = request_handler.limits().call;
     let request = CallRequest {
         timeout: limit,
         timeout_max: limit,

@@ -29,17 +29,17 @@ const CLIENT_INFO: &str = concat!(r#"{"name":"wharf","version":""#, env!("CARGO_
 pub(crate) struct ProtocolState {
     revision: OnceLock<Revision>,
     observer: Option<Arc<dyn NotificationObserver>>,
-    pub desk: ServerRequestHandler,
+    pub request_handler: ServerRequestHandler,
     pub bulletin: NotificationHub,
 }
 
 impl ProtocolState {
     pub fn new(
-        desk: ServerRequestHandler,
+        request_handler: ServerRequestHandler,
         bulletin: NotificationHub,
         observer: Option<Arc<dyn NotificationObserver>>,
     ) -> Self {
-        Self { revision: OnceLock::new(), observer, desk, bulletin }
+        Self { revision: OnceLock::new(), observer, request_handler, bulletin }
     }
 
     pub fn set_revision(&self, revision: Revision) {
@@ -59,7 +59,7 @@ impl ProtocolState {
             #[serde(borrow)]
             request_id: &'a serde_json::value::RawValue,
         }
-        let shape = params.and_then(|params| params.decode::<WireCancelledParams>(self.desk.bounds()).ok());
+        let shape = params.and_then(|params| params.decode::<WireCancelledParams>(self.request_handler.bounds()).ok());
         let Some(WireCancelledParams { request_id }) = shape else { return NotificationEffect::None };
         if self.era() != Some(Era::Stateless) {
             return NotificationEffect::TakenBack(request_id.get().to_owned());
@@ -80,8 +80,8 @@ impl Protocol for ProtocolState {
             (Some(Era::Stateless), _) => RequestDisposition::Unwanted,
             // Also allowed before and during the handshake (2025-11-25, basic/lifecycle).
             (_, "ping") => RequestDisposition::Result(RawJson::empty_object()),
-            _ => match self.desk.begin_reply(method, params) {
-                Ok(errand) => RequestDisposition::Later(errand),
+            _ => match self.request_handler.begin_reply(method, params) {
+                Ok(pending_reply) => RequestDisposition::Later(pending_reply),
                 Err(refusal) => RequestDisposition::Refused(refusal),
             },
         }
@@ -89,7 +89,7 @@ impl Protocol for ProtocolState {
 
     fn notification(&self, method: &str, params: Option<RawJson>) -> NotificationEffect {
         if method == "notifications/progress" {
-            let progress = params.and_then(|params| Progress::from_raw(params, self.desk.bounds()).ok());
+            let progress = params.and_then(|params| Progress::from_raw(params, self.request_handler.bounds()).ok());
             return progress.map_or(NotificationEffect::None, NotificationEffect::Progress);
         }
         if let Some(observer) = &self.observer {
@@ -97,7 +97,7 @@ impl Protocol for ProtocolState {
         }
         match method {
             "notifications/cancelled" => return self.on_cancelled(params.as_ref()),
-            "notifications/message" => self.desk.log(params),
+            "notifications/message" => self.request_handler.log(params),
             _ => {
                 let posted = self.era().map(|era| self.bulletin.dispatch(era, method, params.as_ref()));
                 if posted == Some(DispatchOutcome::Stray) {
@@ -123,7 +123,7 @@ impl Protocol for ProtocolState {
         match result_type {
             None | Some("complete") => Some(ResultKind::Complete),
             Some("input_required") => Some(ResultKind::InputRequired),
-            Some("task") if self.desk.services().tasks => Some(ResultKind::Task),
+            Some("task") if self.request_handler.services().tasks => Some(ResultKind::Task),
             Some(_) => None,
         }
     }
@@ -138,7 +138,7 @@ impl Protocol for ProtocolState {
 
     fn on_server_restarted(&self, engine: &Arc<Engine>) {
         self.bulletin.reset_subscriptions();
-        request_logs(engine, &self.desk);
+        request_logs(engine, &self.request_handler);
     }
 
     fn on_messages_missed(&self) {

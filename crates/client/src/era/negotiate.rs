@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_decision_table() {
+    fn probe_outcome_selects_the_era() {
         for (outcome, expected) in [
             (result(r#"{"supportedVersions":["2026-07-28"],"capabilities":{}}"#), "stateless"),
             (result(r#"{"supportedVersions":["2031-01-01","2026-07-28"]}"#), "stateless"),

@@ -6,9 +6,9 @@ use super::CLIENT_INFO;
 use crate::server_requests::ServerRequestHandler;
 
 /// Returns the `_meta` members of every request (2026-07-28, basic/index), without the braces.
-pub(crate) fn meta_members(revision: Revision, desk: &ServerRequestHandler) -> String {
-    let capabilities = desk.capabilities(revision);
-    let level = desk.services().log_level.filter(|_| desk.services().logs.is_some());
+pub(crate) fn meta_members(revision: Revision, request_handler: &ServerRequestHandler) -> String {
+    let capabilities = request_handler.capabilities(revision);
+    let level = request_handler.services().log_level.filter(|_| request_handler.services().logs.is_some());
     let level = level.map(|level| format!(r#","io.modelcontextprotocol/logLevel":"{level}""#)).unwrap_or_default();
     format!(
         r#""io.modelcontextprotocol/protocolVersion":"{revision}","io.modelcontextprotocol/clientCapabilities":{capabilities},"io.modelcontextprotocol/clientInfo":{CLIENT_INFO}{level}"#
@@ -16,6 +16,6 @@ pub(crate) fn meta_members(revision: Revision, desk: &ServerRequestHandler) -> S
 }
 
 /// Returns the params of `server/discover`, which is also the probe for this era.
-pub(crate) fn discover_params(revision: Revision, desk: &ServerRequestHandler) -> String {
-    format!(r#"{{"_meta":{{{}}}}}"#, meta_members(revision, desk))
+pub(crate) fn discover_params(revision: Revision, request_handler: &ServerRequestHandler) -> String {
+    format!(r#"{{"_meta":{{{}}}}}"#, meta_members(revision, request_handler))
 }

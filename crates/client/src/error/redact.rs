@@ -1,12 +1,13 @@
 //! Removal of a server's secrets from errors about it.
 //!
-//! Applied once, where an error is created, so that the code that displays it does not have to. An error's code and
-//! data from the server are left unchanged: they are forwarded, not displayed.
+//! Applied once, where an error is created, so that the code that displays it does not have to. The data of an error
+//! that requires a page are left unchanged: the address is opened, and without a secret it would be another one.
 
 use std::sync::Arc;
 
 use wharf_net::{AuthRecovery, NotAuthorized};
 use wharf_spec::Redactor;
+use wharf_wire::{RawJson, RpcError, code};
 
 use super::{CallError, ConnectCause, DisconnectCause, DisconnectReport};
 
@@ -17,7 +18,7 @@ impl CallError {
             return self;
         }
         match &mut self {
-            Self::Refused(error) => redact_text(&mut error.message, redactor),
+            Self::Refused(error) => redact_rpc_error(error, redactor),
             Self::Protocol(text) | Self::Invalid(text) | Self::Task(text) | Self::Listing { problem: text, .. } => {
                 redact_text(text, redactor);
             }
@@ -50,7 +51,7 @@ impl ConnectCause {
                 [endpoint, stream].into_iter().for_each(|text| redact_text(text, redactor));
             }
             Self::Gone(gone) => redact_report(gone, redactor),
-            Self::Refused(error) => redact_text(&mut error.message, redactor),
+            Self::Refused(error) => redact_rpc_error(error, redactor),
             Self::NoCommonRevision(texts) => texts.iter_mut().for_each(|text| redact_text(text, redactor)),
             _ => {}
         }
@@ -82,6 +83,15 @@ fn redact_auth_error(why: &mut NotAuthorized, redactor: &Redactor) {
     }
 }
 
+fn redact_rpc_error(error: &mut RpcError, redactor: &Redactor) {
+    redact_text(&mut error.message, redactor);
+    let Some(data) = error.data.as_ref().filter(|_| error.code != code::URL_ELICITATION_REQUIRED) else { return };
+    if let std::borrow::Cow::Owned(masked) = redactor.redact(data.as_str()) {
+        // A secret that is a number leaves invalid JSON behind, which becomes a string.
+        error.data = RawJson::parse(masked.clone()).or_else(|_| RawJson::from_value(&masked)).ok();
+    }
+}
+
 fn redact_text(text: &mut String, redactor: &Redactor) {
     if let std::borrow::Cow::Owned(masked) = redactor.redact_truncated(text) {
         *text = masked;
@@ -93,7 +103,6 @@ mod tests {
     use super::*;
     use crate::error::TimeoutKind;
     use std::time::Duration;
-    use wharf_wire::RpcError;
 
     const SECRET: &str = "hushhush";
 
@@ -108,7 +117,7 @@ mod tests {
     }
 
     fn refusal() -> RpcError {
-        RpcError { code: -1, message: text(), data: None }
+        RpcError { code: -1, message: text(), data: RawJson::parse(format!(r#"{{"a":"{SECRET}"}}"#)).ok() }
     }
 
     fn why() -> NotAuthorized {
@@ -120,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn no_error_of_a_call_tells() {
+    fn call_errors_are_redacted() {
         let after = Duration::ZERO;
         for error in [
             CallError::Refused(refusal()),
@@ -142,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn no_error_of_connecting_tells() {
+    fn connect_errors_are_redacted() {
         for cause in [
             ConnectCause::BadAddress(text()),
             ConnectCause::BadHeader(text()),

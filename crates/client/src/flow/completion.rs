@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wharf_wire::code;
+use tracing::Instrument as _;
+use wharf_wire::{RawJson, code};
 
+use super::header_params::call_with_headers;
 use super::{input_rounds, tasks};
 use crate::connection::Connection;
 use crate::engine::{CallEffect, RawResult, ResultKind};
 use crate::error::{CallError, TimeoutKind};
 use crate::options::{InputHandling, RequestOptions};
-use crate::request::OutgoingRequest;
+use crate::request::{OutgoingRequest, escape_tool_name, tool_members};
 
 /// A call that has its result.
 pub(crate) struct CompletedCall {
@@ -25,8 +27,42 @@ const INPUT_METHODS: [&str; 3] = ["tools/call", "prompts/get", "resources/read"]
 /// The action when a server turns a call into a task.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TaskHandling {
+    /// Wait for the task and return its result.
     Follow,
-    HandOver,
+    /// Return the created task to the caller.
+    ReturnTask,
+}
+
+/// A `tools/call` request, and what it was made from.
+#[derive(Clone, Copy)]
+pub(super) struct ToolRequest<'a> {
+    pub tool: &'a str,
+    pub arguments: &'a RawJson,
+    pub outgoing: OutgoingRequest<'a>,
+}
+
+/// Calls a tool and runs the call to completion.
+///
+/// # Cancel safety
+///
+/// Dropping the future cancels the pending request.
+pub(crate) async fn call_tool(
+    connection: &Connection,
+    tool: &str,
+    arguments: &RawJson,
+    options: RequestOptions,
+    when_task: TaskHandling,
+) -> Result<CompletedCall, CallError> {
+    let name = escape_tool_name(tool, arguments)?;
+    let body = tool_members(&name, arguments);
+    let outgoing = OutgoingRequest::new("tools/call", &body, CallEffect::MayWrite).with_name(tool);
+    match &connection.inner().mirror {
+        None => run_with_task_handling(connection, outgoing, options, when_task).await,
+        Some(mirror) => {
+            let call = ToolRequest { tool, arguments, outgoing };
+            Box::pin(call_with_headers(connection, mirror, call, options, when_task)).await
+        }
+    }
 }
 
 /// Makes a call and runs it to completion. The responses of one round are used only in the next request of this call.
@@ -43,6 +79,18 @@ pub(crate) async fn run_to_completion(
 }
 
 pub(super) async fn run_with_task_handling(
+    connection: &Connection,
+    call: OutgoingRequest<'_>,
+    options: RequestOptions,
+    when_task: TaskHandling,
+) -> Result<CompletedCall, CallError> {
+    let span = call.open_span(&connection.facts().name);
+    run_in_span(connection, OutgoingRequest { span: Some(&span), ..call }, options, when_task)
+        .instrument(span.clone())
+        .await
+}
+
+async fn run_in_span(
     connection: &Connection,
     call: OutgoingRequest<'_>,
     options: RequestOptions,

@@ -1,5 +1,5 @@
-//! Tool calls with arguments repeated in headers (2026-07-28, Streamable HTTP). The tool list must be known before the
-//! first call.
+//! Arguments of tool calls that a server requires in HTTP headers (2026-07-28, Streamable HTTP). The tool list must be
+//! known before the first such call.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,13 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wharf_spec::UntrustedText;
 use wharf_wire::{JsonLimits, Mirrored, RawJson, ToolDefinition, code, header_params};
 
-use super::completion::{CompletedCall, TaskHandling, run_with_task_handling};
+use super::completion::{CompletedCall, TaskHandling, ToolRequest, run_with_task_handling};
 use super::paginate::{Listing, WithheldEntry};
 use crate::connection::Connection;
-use crate::engine::CallEffect;
 use crate::error::{CallError, TimeoutKind};
 use crate::options::RequestOptions;
-use crate::request::{OutgoingRequest, escape_tool_name, tool_members};
+use crate::request::OutgoingRequest;
 use crate::transport::HeaderMirroring;
 
 /// The header requirements of one server's tools.
@@ -103,19 +102,14 @@ impl VisiblePositions {
 }
 
 /// Calls a tool with the headers it requires.
-pub(crate) async fn call_with_headers(
+pub(super) async fn call_with_headers(
     connection: &Connection,
-    tool: &str,
-    arguments: &RawJson,
+    mirror: &HeaderParamTable,
+    call: ToolRequest<'_>,
     options: RequestOptions,
     when_task: TaskHandling,
 ) -> Result<CompletedCall, CallError> {
-    let name = escape_tool_name(tool, arguments)?;
-    let body = tool_members(&name, arguments);
-    let outgoing = OutgoingRequest::new("tools/call", &body, CallEffect::MayWrite).with_name(tool);
-    let Some(mirror) = &connection.inner().mirror else {
-        return run_with_task_handling(connection, outgoing, options, when_task).await;
-    };
+    let ToolRequest { tool, arguments, outgoing } = call;
     let total = options.total_timeout(connection.limits());
     let headers = match tokio::time::timeout(total, headers_for_call(connection, tool, arguments)).await {
         Ok(headers) => headers?,
@@ -149,7 +143,7 @@ pub(crate) async fn headers_for_call(
     arguments: &RawJson,
 ) -> Result<Vec<(String, String)>, CallError> {
     let Some(mirror) = &connection.inner().mirror else { return Ok(Vec::new()) };
-    let known = match mirror.current_headers(connection.inner().manners.bulletin.tools_changes()) {
+    let known = match mirror.current_headers(connection.inner().protocol.bulletin.tools_changes()) {
         Some(known) => known,
         None => refresh_from_list(connection, mirror).await?,
     };

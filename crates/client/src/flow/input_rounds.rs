@@ -46,11 +46,11 @@ pub(super) async fn answer_round(connection: &Connection, result: RawJson, round
 pub(super) async fn answer_requests(connection: &Connection, requests: Vec<InputRequest>) -> Result<String, CallError> {
     let mut text = String::from("{");
     for InputRequest { key, method, params } in requests {
-        let errand = connection.inner().manners.desk.begin_reply(&method, params);
-        let errand = errand.map_err(|refusal| input_error(&method, refusal))?;
-        let stopped = errand.person.then(|| connection.inner().open.engine.pause_deadlines());
+        let pending_reply = connection.inner().protocol.request_handler.begin_reply(&method, params);
+        let pending_reply = pending_reply.map_err(|refusal| input_error(&method, refusal))?;
+        let stopped = pending_reply.person.then(|| connection.inner().open.engine.pause_deadlines());
         let response =
-            while_connected(connection, errand.work).await?.map_err(|refusal| input_error(&method, refusal))?;
+            while_connected(connection, pending_reply.work).await?.map_err(|refusal| input_error(&method, refusal))?;
         drop(stopped);
         if text.len() > 1 {
             text.push(',');
@@ -85,7 +85,7 @@ fn input_error(method: &str, RequestRefusal { code, message }: RequestRefusal) -
 /// Reports whether an error asks for pages to be visited (2025-11-25, client/elicitation) and the elicitor can show
 /// them.
 pub(super) fn requires_pages(connection: &Connection, error: &RpcError) -> bool {
-    let elicitor = &connection.inner().manners.desk.services().elicitation;
+    let elicitor = &connection.inner().protocol.request_handler.services().elicitation;
     error.code == code::URL_ELICITATION_REQUIRED && elicitor.as_ref().is_some_and(|elicitor| elicitor.supports_pages())
 }
 
@@ -112,9 +112,9 @@ pub(super) async fn visit_pages(connection: &Connection, error: RpcError) -> Res
 async fn visit_page(connection: &Connection, page: UrlRequest) -> Result<(), CallError> {
     let inner = connection.inner();
     // Registered before the page is opened: the server may report completion while the user still reads the prompt.
-    let mut waited = page.elicitation_id.as_deref().map(|id| PageRegistration::new(&inner.manners.bulletin, id));
+    let mut waited = page.elicitation_id.as_deref().map(|id| PageRegistration::new(&inner.protocol.bulletin, id));
     let _stopped = inner.open.engine.pause_deadlines();
-    if !matches!(inner.manners.desk.show_page(page.clone()).await, ElicitationResponse::Accept(_)) {
+    if !matches!(inner.protocol.request_handler.show_page(page.clone()).await, ElicitationResponse::Accept(_)) {
         return Err(CallError::Declined("a visit to a web page"));
     }
     let told = async {
@@ -125,7 +125,7 @@ async fn visit_page(connection: &Connection, page: UrlRequest) -> Result<(), Cal
     };
     tokio::select! {
         () = told => {}
-        () = inner.manners.desk.wait_for_page(&page) => {}
+        () = inner.protocol.request_handler.wait_for_page(&page) => {}
         // No completion was reported: repeat the call, and the server decides.
         () = tokio::time::sleep(inner.limits.ask) => {}
     }

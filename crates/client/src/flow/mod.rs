@@ -5,11 +5,12 @@ pub(crate) mod header_params;
 mod input_rounds;
 mod paginate;
 mod read_retries;
+mod reopen_pace;
 mod skills;
 mod subscribe;
 mod tasks;
 
-pub(crate) use completion::{TaskHandling, run_to_completion};
+pub(crate) use completion::{TaskHandling, call_tool, run_to_completion};
 pub(crate) use paginate::{ListKind, list_all};
 pub use paginate::{Listing, WithheldEntry};
 pub(crate) use read_retries::ReadRetryBudget;

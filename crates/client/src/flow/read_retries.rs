@@ -43,7 +43,7 @@ mod tests {
     use std::time::Duration;
 
     #[tokio::test(start_paused = true)]
-    async fn a_budget_runs_out_and_fills_again() {
+    async fn retry_budget_is_exhausted_and_refills() {
         let budget = ReadRetryBudget::default();
         assert_eq!((0..100).filter(|_| budget.try_take()).count(), 20);
         tokio::time::advance(Duration::from_millis(300)).await;

@@ -5,11 +5,11 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::time::Instant;
 use wharf_wire::{Interest, RawJson, Task, code};
 
+use super::reopen_pace::ReopenPace;
 use crate::connection::Connection;
 use crate::engine::{CallEffect, PendingCall};
 use crate::error::{CallError, TimeoutKind};
@@ -19,10 +19,6 @@ use crate::request::OutgoingRequest;
 
 /// Maximum consecutive failures to open the subscription.
 const MAX_FAILURES: u32 = 6;
-/// Maximum doublings of the delay before it is opened again.
-const MAX_DOUBLINGS: u32 = 7;
-/// A stream that ends sooner counts as a failure.
-const MIN_STREAM_LIFETIME: Duration = Duration::from_secs(30);
 
 /// A change reported by the server.
 #[derive(Debug, Clone)]
@@ -55,9 +51,7 @@ pub struct Subscription {
     unacknowledged: Option<Instant>,
     /// Time to open the stream again.
     open_at: Option<Instant>,
-    opened: Instant,
-    /// Consecutive openings that failed or were short-lived.
-    failures: u32,
+    pace: ReopenPace,
     /// The resources must be subscribed again (before 2026-07-28).
     anew: bool,
 }
@@ -84,7 +78,7 @@ impl Connection {
         if wanted.is_empty() {
             return Err(CallError::Unsupported("notifications for any of these changes"));
         }
-        let inbox = self.inner().manners.bulletin.subscribe(wanted);
+        let inbox = self.inner().protocol.bulletin.subscribe(wanted);
         let mut subscription = Subscription {
             connection: self.clone(),
             inbox,
@@ -93,8 +87,7 @@ impl Connection {
             ready: VecDeque::new(),
             unacknowledged: None,
             open_at: None,
-            opened: Instant::now(),
-            failures: 0,
+            pace: ReopenPace::default(),
             anew: false,
         };
         subscription.open().await?;
@@ -165,7 +158,7 @@ impl Subscription {
         }
         match self.await_acknowledgement().await {
             Ok(()) => {
-                self.connection.inner().manners.bulletin.invalidate_interest(self.inbox.interest());
+                self.connection.inner().protocol.bulletin.invalidate_interest(self.inbox.interest());
                 self.ready.push_back(Event::Resumed);
                 Ok(())
             }
@@ -173,18 +166,17 @@ impl Subscription {
         }
     }
 
-    /// Waits before the stream is opened again; each failure doubles the delay. Cancel-safe: `open_at` holds the
-    /// deadline.
+    /// Waits before the stream is opened again. Cancel-safe: `open_at` holds the deadline.
     async fn wait_before_reopen(&mut self) {
-        let wait = self.connection.limits().listen_again.saturating_mul(1 << self.failures.min(MAX_DOUBLINGS));
-        let at = *self.open_at.get_or_insert_with(|| Instant::now() + wait);
+        let delay = self.connection.limits().listen_again;
+        let at = *self.open_at.get_or_insert_with(|| self.pace.next_opening(Instant::now(), delay));
         tokio::time::sleep_until(at).await;
     }
 
     /// Counts a failed opening. Returns the error if it was the last attempt.
     fn count_failure(&mut self, error: CallError) -> Result<(), CallError> {
-        self.failures += 1;
-        let hopeless = self.is_final_error(&error) || self.failures >= MAX_FAILURES;
+        let failures = self.pace.record_failure();
+        let hopeless = self.is_final_error(&error) || failures >= MAX_FAILURES;
         if hopeless { Err(error) } else { Ok(()) }
     }
 
@@ -217,7 +209,7 @@ impl Subscription {
         match outcome {
             Ok(honoured) => {
                 self.honoured = honoured;
-                self.opened = Instant::now();
+                self.pace.record_success(Instant::now());
                 Ok(())
             }
             Err(error) => {
@@ -268,8 +260,6 @@ impl Subscription {
     /// Handles the end of the stream: answered, cancelled, refused or disconnected.
     fn on_stream_end(&mut self, ended: Result<(), CallError>) -> Result<(), CallError> {
         self.listen = None;
-        // Ending a stream occasionally is not a failure; a short-lived stream delays the next opening.
-        self.failures = if self.opened.elapsed() > MIN_STREAM_LIFETIME { 0 } else { self.failures + 1 };
         // Changes received before the end are still valid.
         self.collect_changes();
         match ended {
@@ -290,7 +280,8 @@ impl Subscription {
         self.open_at = None;
         match opened {
             Ok(()) => {
-                (self.anew, self.failures) = (false, 0);
+                self.anew = false;
+                self.pace.record_success(Instant::now());
                 self.ready.push_back(Event::Resumed);
                 Ok(())
             }
@@ -316,7 +307,7 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        let bulletin = &self.connection.inner().manners.bulletin;
+        let bulletin = &self.connection.inner().protocol.bulletin;
         bulletin.unsubscribe(&self.inbox);
         if self.connection.is_stateless() {
             return;

@@ -8,9 +8,9 @@ use tokio::time::Instant;
 use wharf_spec::UntrustedText;
 use wharf_wire::{Interest, RawJson, Task, TaskStatus, ToolResult, View, code};
 
-use super::completion::TaskHandling;
+use super::completion::{TaskHandling, call_tool};
+use super::input_rounds;
 use super::subscribe::{Event, Subscription};
-use super::{header_params, input_rounds};
 use crate::connection::Connection;
 use crate::engine::{CallEffect, DropAction, RawResult, ResultKind};
 use crate::error::{CallError, TimeoutKind};
@@ -77,9 +77,7 @@ impl Connection {
     ) -> Result<Started, CallError> {
         self.check_capability("tools/call")?;
         if self.is_stateless() {
-            let answer = header_params::call_with_headers(self, tool, arguments, options.call, TaskHandling::HandOver)
-                .await?
-                .answer;
+            let answer = call_tool(self, tool, arguments, options.call, TaskHandling::ReturnTask).await?.answer;
             return match answer.kind {
                 ResultKind::Task => Ok(Started::Task(Box::new(TaskHandle::from_created(self, answer.result)?))),
                 _ => Ok(Started::Finished(Box::new(self.view(answer)?))),

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_answered_as_it_is() {
+    fn text_reply_preserves_any_text() {
         for text in ["", "plain", "a \"quoted\" one", "back\\slash", "two\nlines", "\u{1}", "Grüße \u{1f6a2}"] {
             let answer: serde_json::Value = ToolReply::text(text).into_raw().decode(&JsonLimits::default()).unwrap();
             assert_eq!(answer["content"], json!([{ "type": "text", "text": text }]));

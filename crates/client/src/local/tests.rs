@@ -33,7 +33,7 @@ fn short_stall_options() -> ConnectOptions {
 }
 
 #[tokio::test]
-async fn a_thread_that_was_blocked_ends_what_it_had_begun() {
+async fn blocked_thread_completes_its_calls_once_released() {
     let (began, mut begun) = mpsc::unbounded_channel();
     let (release, released) = std::sync::mpsc::channel::<()>();
     let (released, gate) = (Arc::new(Mutex::new(released)), Arc::new(Semaphore::new(0)));
@@ -71,7 +71,7 @@ async fn a_thread_that_was_blocked_ends_what_it_had_begun() {
 }
 
 #[tokio::test]
-async fn blocking_is_noticed_again_and_again() {
+async fn repeated_blocking_is_detected_each_time() {
     let (release, released) = std::sync::mpsc::channel::<()>();
     let (began, mut begun) = mpsc::unbounded_channel();
     let released = Arc::new(Mutex::new(released));
@@ -96,7 +96,7 @@ async fn blocking_is_noticed_again_and_again() {
 }
 
 #[tokio::test]
-async fn when_every_thread_is_blocked_calls_are_refused_until_one_comes_back() {
+async fn calls_are_refused_while_all_threads_are_blocked() {
     let (release, released) = std::sync::mpsc::channel::<()>();
     let (began, mut begun) = mpsc::unbounded_channel();
     let released = Arc::new(Mutex::new(released));
@@ -126,7 +126,7 @@ async fn when_every_thread_is_blocked_calls_are_refused_until_one_comes_back() {
 }
 
 #[tokio::test]
-async fn calls_within_calls_need_no_turn_of_their_own() {
+async fn nested_calls_take_no_concurrency_slot() {
     const TURNS: usize = 64;
     let itself = Arc::new(OnceLock::<Connection>::new());
     let (inner, all_in) = (itself.clone(), Arc::new(Barrier::new(TURNS)));
@@ -150,7 +150,7 @@ async fn calls_within_calls_need_no_turn_of_their_own() {
 }
 
 #[tokio::test]
-async fn a_tool_that_calls_itself_gets_eight_deep_and_one_that_panics_says_so() {
+async fn recursion_is_limited_and_panics_become_error_results() {
     let itself = Arc::new(OnceLock::<Connection>::new());
     let inner = itself.clone();
     let server = tool(ClosureServer::new("deep", "1"), "panic", || async { panic!("stepped on it") });
@@ -170,7 +170,7 @@ async fn a_tool_that_calls_itself_gets_eight_deep_and_one_that_panics_says_so() 
 }
 
 #[tokio::test]
-async fn a_withdrawn_call_is_dropped_where_it_waits() {
+async fn cancelled_call_drops_its_tool_future() {
     struct DropNotice(mpsc::UnboundedSender<&'static str>);
     impl Drop for DropNotice {
         fn drop(&mut self) {

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn known_secrets_are_hidden_wherever_they_stand() {
+    fn known_secrets_are_redacted_in_keys_and_values() {
         check(r#"{"a":"x hush\"hush y","b":["hush\u0022hush"]}"#, r#"{"a":"x *** y","b":["***"]}"#);
         check(r#"{"id":123456,"n":-1123456.5}"#, r#"{"id":"***","n":"***"}"#);
         check(r#"{"123456": { "été-caché" : null } }"#, r#"{"***": { "***" : null } }"#);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_announce_a_secret_hide_the_text_under_them() {
+    fn values_of_secret_keys_are_redacted() {
         check(
             r#"{"access_token":"a","password" : "b","Authorization":"Bearer c","n":{"client\u005fsecret":"d"}}"#,
             r#"{"access_token":"***","password" : "***","Authorization":"***","n":{"client\u005fsecret":"***"}}"#,
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_lists_are_hidden_like_texts() {
+    fn numbers_and_arrays_under_secret_keys_are_redacted() {
         check(
             r#"{"password":12345678,"pin":-1,"Authorization":["Bearer x"],"api_keys":[ "y", [-2, null], {"z":3}, 4],"n":[5]}"#,
             r#"{"password":"***","pin":-1,"Authorization":["***"],"api_keys":[ "***", ["***", null], {"z":3}, "***"],"n":[5]}"#,
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_of_the_protocol_stay() {
+    fn protocol_member_names_are_not_redacted() {
         let mut redactor = Redactor::default();
         ["method", "params", "result", "jsonrpc"].into_iter().for_each(|word| redactor.add(word));
         let shown = redact_message(br#"{"jsonrpc":"2.0","method":"method","params":{"params2":1}}"#, &redactor);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_messages_are_hidden_as_well() {
+    fn malformed_messages_are_redacted() {
         check(r#"{"a":"123456"#, r#"{"a":"***""#);
         check(r#"{"a":"\ud800 123456"}"#, r#"{"a":"***"}"#);
         check(r#"{"a":"b\"#, r#"{"a":"b\"#);

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tokio::sync::Notify;
+use tracing::Span;
 use wharf_spec::{LaunchCheck, LaunchRefusal};
 
 use crate::budget::ServerBudget;
@@ -65,20 +66,22 @@ pub struct ServerProcess {
     pub containment: Containment,
 }
 
-/// The parameters for opening an [`Open`].
+/// The parameters for opening a link.
 pub(crate) struct LinkSetup {
     pub onlooker: WireObserver,
     pub log: Option<Arc<dyn ProcessLog>>,
-    pub dialect: Arc<dyn Protocol>,
+    pub protocol: Arc<dyn Protocol>,
     pub limits: Limits,
     /// Memory budget of this server.
     pub budget: ServerBudget,
     pub guard: GuardProgram,
+    /// The span of the connection, for its tasks.
+    pub span: Span,
 }
 
 impl LinkSetup {
     fn engine(&self, link: Arc<dyn crate::engine::Link>) -> Arc<Engine> {
-        Engine::new(self.onlooker.clone(), link, self.dialect.clone(), self.limits.clone(), self.budget.clone())
+        Engine::new(self.onlooker.clone(), link, self.protocol.clone(), self.limits.clone(), self.budget.clone())
     }
 }
 
@@ -88,6 +91,11 @@ pub(crate) trait LinkHandle: Send + Sync {
     fn stderr_tail(&self, lines: usize) -> Vec<String> {
         let _ = lines;
         Vec::new()
+    }
+
+    /// Reports whether a server that is gone may have read some of its input.
+    fn is_input_read(&self) -> bool {
+        true
     }
 
     /// Returns the health of the worker threads of an in-process server.
@@ -113,6 +121,10 @@ impl ServerLink {
 
     pub fn stderr_tail(&self, lines: usize) -> Vec<String> {
         self.hold.stderr_tail(lines)
+    }
+
+    pub fn is_input_read(&self) -> bool {
+        self.hold.is_input_read()
     }
 
     pub fn workers(&self) -> Option<memory::WorkersHealth> {
@@ -147,9 +159,8 @@ pub(crate) trait ServerStarter: Send + Sync {
 pub(crate) async fn check_launch(check: Option<&LaunchCheck>, program: Option<&Path>) -> Result<(), ConnectCause> {
     let Some(check) = check.cloned() else { return Ok(()) };
     let program = program.map(Path::to_owned);
-    let checked = tokio::task::spawn_blocking(move || check.check(program.as_deref())).await;
-    let refused = checked
-        .unwrap_or_else(|_| Err(LaunchRefusal::Unreadable("internal error: the check was cancelled".to_owned())));
+    let checked = wharf_threads::run_blocking(move || check.check(program.as_deref())).await;
+    let refused = checked.unwrap_or_else(|error| Err(LaunchRefusal::Unreadable(error.to_string())));
     refused.map_err(ConnectCause::NotApproved)
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use wharf_client::{AuthRecovery, CallError, ConnectCause, Connection, DisconnectCause, RequestOptions, connect_http};
-use wharf_spec::{HttpTransport, Secret};
+use wharf_spec::{Fingerprint, HeadersSource, HttpTransport, LaunchCheck, LaunchRefusal, Secret};
 use wharf_testkit::oracle::poll_until;
 use wharf_wire::{Era, RawJson};
 
@@ -31,7 +31,7 @@ fn is_call(asked: &Asked) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everything_that_goes_to_the_server_says_who_asks() {
+async fn every_request_carries_the_token() {
     let site = Site::start(Era::Handshake, |_| Act::Serve);
     let connection = site.connect(&Who::renewing(0)).await;
     call(&connection).await.unwrap();
@@ -44,7 +44,7 @@ async fn everything_that_goes_to_the_server_says_who_asks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_owners_own_words_are_not_contradicted() {
+async fn configured_authorization_is_not_overridden() {
     let site = Site::start(Era::Stateless, |_| Act::Serve);
     let mut by_header = site.spec();
     by_header.headers.push(("authorization".to_owned(), Secret::new("Bearer of-the-owner")));
@@ -57,7 +57,7 @@ async fn the_owners_own_words_are_not_contradicted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h05_a_fresh_token_that_is_not_taken_either_ends_the_call() {
+async fn h05_rejected_fresh_token_fails_the_call_only() {
     let site = Site::start(Era::Stateless, |asked| if is_call(asked) { refuse(401) } else { Act::Serve });
     let who = Who::renewing(1);
     let connection = site.connect(&who).await;
@@ -69,7 +69,7 @@ async fn h05_a_fresh_token_that_is_not_taken_either_ends_the_call() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h33_of_a_hundred_calls_turned_away_at_once_one_renews() {
+async fn h33_concurrent_401s_renew_the_token_once() {
     let site = Site::start(Era::Stateless, |asked| match asked.token {
         Some(0) if is_call(asked) => refuse(401),
         _ => Act::Serve,
@@ -90,7 +90,7 @@ async fn h33_of_a_hundred_calls_turned_away_at_once_one_renews() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_would_help_decides_whether_a_call_may_be_made_again() {
+async fn auth_recovery_decides_whether_a_call_is_retryable() {
     for (status, remedy, retryable, login, scope) in [
         (401, AuthRecovery::Login, false, true, None),
         (401, AuthRecovery::Reading, false, true, None),
@@ -108,7 +108,7 @@ async fn what_would_help_decides_whether_a_call_may_be_made_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_login_that_cannot_be_had_sends_nothing() {
+async fn missing_credentials_send_no_request() {
     for (remedy, retryable) in [(AuthRecovery::Login, false), (AuthRecovery::Waiting, true)] {
         let site = Site::start(Era::Stateless, |_| Act::Serve);
         let who = Who::renewing(0);
@@ -123,7 +123,7 @@ async fn a_login_that_cannot_be_had_sends_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connecting_says_what_would_help_in_every_form() {
+async fn connect_error_has_auth_recovery_on_every_transport() {
     for form in [HttpTransport::Automatic, HttpTransport::Streamable, HttpTransport::Sse] {
         for (remedy, retryable, login) in [
             (AuthRecovery::Login, false, true),
@@ -141,7 +141,7 @@ async fn connecting_says_what_would_help_in_every_form() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t50_a_token_that_a_server_repeats_is_not_told() {
+async fn t50_token_echoed_by_server_is_redacted() {
     let echo = |asked: &Asked| Act::Refuse(400, format!("you sent {}", asked.authorization.as_deref().unwrap_or("")));
     let site = Site::start(Era::Stateless, move |asked| match asked.token {
         Some(0) if is_call(asked) => refuse(401),
@@ -158,7 +158,7 @@ async fn t50_a_token_that_a_server_repeats_is_not_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn o15_a_stream_that_is_turned_away_is_listened_to_again_with_what_was_renewed() {
+async fn o15_rejected_stream_is_reopened_with_renewed_token() {
     let streams = AtomicU64::new(0);
     // The token ends with the first stream.
     let site = Site::start(Era::Handshake, move |asked| match (asked.verb.as_str(), asked.token) {
@@ -174,7 +174,7 @@ async fn o15_a_stream_that_is_turned_away_is_listened_to_again_with_what_was_ren
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn o15_a_stream_that_nobody_is_let_into_any_more_ends_the_connection_and_says_why() {
+async fn o15_stream_that_needs_login_ends_the_connection() {
     let streams = AtomicU64::new(0);
     let site = Site::start(Era::Handshake, move |asked| match asked.verb.as_str() {
         "GET" if streams.fetch_add(1, Ordering::SeqCst) > 0 => refuse(401),
@@ -187,7 +187,7 @@ async fn o15_a_stream_that_nobody_is_let_into_any_more_ends_the_connection_and_s
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn o15_an_outage_of_those_who_give_tokens_ends_no_connection() {
+async fn o15_token_issuer_outage_does_not_end_the_connection() {
     let streams = AtomicU64::new(0);
     let site = Site::start(Era::Handshake, move |asked| match asked.verb.as_str() {
         "GET" => match streams.fetch_add(1, Ordering::SeqCst) {
@@ -204,7 +204,7 @@ async fn o15_an_outage_of_those_who_give_tokens_ends_no_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_cannot_be_opened_again_without_a_login_ends_the_connection() {
+async fn session_reopen_that_needs_login_ends_the_connection() {
     let calls = AtomicU64::new(0);
     let site = Site::start(Era::Handshake, move |asked| match asked.method.as_str() {
         "tools/call" => {
@@ -220,4 +220,74 @@ async fn a_session_that_cannot_be_opened_again_without_a_login_ends_the_connecti
     assert!(gone.needs_login(), "{gone:?}");
     let cause = ConnectCause::Gone(gone);
     assert!(cause.needs_login() && !cause.is_retryable());
+}
+
+/// A source of headers that counts its runs: `Bearer hush-token-0`, `-1`, … and the same number in `X-Run`.
+fn counting_source() -> (HeadersSource, Arc<AtomicU64>) {
+    let runs = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&runs);
+    let source = HeadersSource::new("counter", move || {
+        let run = counter.fetch_add(1, Ordering::SeqCst);
+        let authorization = ("Authorization".to_owned(), Secret::new(format!("Bearer {TOKEN}{run}")));
+        Ok(vec![authorization, ("X-Run".to_owned(), Secret::new(run.to_string()))])
+    });
+    (source, runs)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn headers_command_runs_once_and_again_after_401() {
+    let site = Site::start(Era::Stateless, |asked| match asked.token {
+        Some(0) if is_call(asked) => refuse(401),
+        _ => Act::Serve,
+    });
+    let (source, runs) = counting_source();
+    let mut spec = site.spec();
+    spec.headers_source = Some(source);
+    let connection = connect_http(&spec, options(&Who::renewing(7))).await.unwrap();
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
+    call(&connection).await.unwrap();
+    call(&connection).await.unwrap();
+    assert_eq!(site.tokens("POST", "tools/call"), [Some(0), Some(1), Some(1)]);
+    assert_eq!(runs.load(Ordering::SeqCst), 2);
+    let shown = connection.redactor().redact(&format!("it said {TOKEN}1")).into_owned();
+    assert!(!shown.contains(TOKEN), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn headers_command_that_is_always_rejected_runs_twice() {
+    let site = Site::start(Era::Stateless, |_| refuse(401));
+    let (source, runs) = counting_source();
+    let mut spec = site.spec();
+    spec.headers_source = Some(source);
+    let error = connect_http(&spec, options(&Who::renewing(7))).await.err().unwrap();
+    assert!(error.to_string().contains("the server rejects the headers of `headersCommand`"), "{error}");
+    assert_eq!(runs.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn headers_command_that_fails_or_is_not_approved_sends_nothing() {
+    let site = Site::start(Era::Stateless, |_| Act::Serve);
+    let fails = HeadersSource::new("fails", || Err("`token` failed (exit status: 3)".to_owned()));
+    let reserved = HeadersSource::new("host", || Ok(vec![("Host".to_owned(), Secret::new("evil"))]));
+    for (source, reason) in [(fails, "`token` failed (exit status: 3)"), (reserved, "`Host` is set by the connection")]
+    {
+        let mut spec = site.spec();
+        spec.headers_source = Some(source);
+        let error = connect_http(&spec, options(&Who::renewing(7))).await.err().unwrap();
+        assert!(error.to_string().contains(reason), "{error}");
+    }
+    let (source, runs) = counting_source();
+    let mut spec = site.spec();
+    spec.headers_source = Some(source);
+    let checks = AtomicU64::new(0);
+    // Approved when the connection is opened, and changed when the command is to run.
+    spec.launch_check =
+        Some(LaunchCheck::new(Fingerprint([0; 32]), move |_| match checks.fetch_add(1, Ordering::SeqCst) {
+            0 => Ok(()),
+            _ => Err(LaunchRefusal::Changed(vec!["program file: other".to_owned()])),
+        }));
+    let error = connect_http(&spec, options(&Who::renewing(7))).await.err().unwrap();
+    assert!(error.to_string().contains("changed since it was approved"), "{error}");
+    assert_eq!(runs.load(Ordering::SeqCst), 0);
+    assert!(site.seen().is_empty(), "{:?}", site.seen());
 }

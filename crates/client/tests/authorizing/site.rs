@@ -1,6 +1,6 @@
 //! A server on loopback that asks who is there, and somebody who says so.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +9,7 @@ use url::Url;
 use wharf_client::{AuthRecovery, Authorizer, ConnectOptions, Connection, Limits, NotAuthorized, connect_http};
 use wharf_net::{AuthFuture, AuthRejection, CredentialHeaders, HeaderValue, Method, RequestCredentials, header};
 use wharf_spec::HttpSpec;
-use wharf_testkit::transport_faults::{AcceptedConnection, Endpoint};
+use wharf_testkit::transport_faults::{AcceptedConnection, Endpoint, Http1Request, read_request};
 use wharf_wire::Era;
 
 /// What every token begins with, so that it can be looked for.
@@ -46,8 +46,9 @@ impl Site {
         let seen = Arc::<Mutex<Vec<Asked>>>::default();
         let ours = Arc::clone(&seen);
         let serve = move |mut guest: AcceptedConnection| {
-            while let Ok(Some((asked, message))) = read_request(&mut guest) {
+            while let Ok(Some(request)) = read_request(&mut guest) {
                 guest.count_request();
+                let (asked, message) = parse_request(&request);
                 let act = judge(&asked);
                 ours.lock().unwrap().push(asked.clone());
                 if answer(&mut guest, era, &asked, &message, act).is_err() {
@@ -84,34 +85,17 @@ pub fn options(who: &Arc<Who>) -> ConnectOptions {
     options
 }
 
-fn read_request(stream: &mut impl Read) -> io::Result<Option<(Asked, Value)>> {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        let mut byte = [0];
-        if stream.read(&mut byte)? == 0 {
-            return Ok(None);
-        }
-        head.push(byte[0]);
-    }
-    let head = String::from_utf8_lossy(&head).into_owned();
-    let value = |name: &str| {
-        head.lines().find_map(|line| {
-            let (found, value) = line.split_once(": ")?;
-            found.eq_ignore_ascii_case(name).then(|| value.to_owned())
-        })
-    };
-    let mut body = vec![0; value("content-length").and_then(|length| length.parse().ok()).unwrap_or(0)];
-    stream.read_exact(&mut body)?;
-    let message: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let authorization = value("authorization");
+fn parse_request(request: &Http1Request) -> (Asked, Value) {
+    let message = request.json();
+    let authorization = request.header("authorization").map(str::to_owned);
     let number = authorization.as_ref().and_then(|value| value.strip_prefix(&format!("Bearer {TOKEN}"))?.parse().ok());
     let asked = Asked {
-        verb: head.split(' ').next().unwrap_or_default().to_owned(),
+        verb: request.method().to_owned(),
         method: message["method"].as_str().unwrap_or_default().to_owned(),
         token: number,
         authorization,
     };
-    Ok(Some((asked, message)))
+    (asked, message)
 }
 
 fn answer(guest: &mut AcceptedConnection, era: Era, asked: &Asked, message: &Value, act: Act) -> io::Result<()> {

@@ -132,21 +132,21 @@ impl Cell {
 
     fn look_for_leaks(&self, problems: &mut Vec<String>, tasks_ended: impl Fn() -> bool, descriptors: usize) {
         let own = std::process::id().cast_signed();
-        let patience = Duration::from_secs(3);
-        if !oracle::poll_until(patience, || oracle::marked_processes(&self.marker).is_empty()) {
+        let max_wait = Duration::from_secs(3);
+        if !oracle::poll_until(max_wait, || oracle::marked_processes(&self.marker).is_empty()) {
             problems.push(format!("I3: processes left: {:?}", oracle::marked_processes(&self.marker)));
         }
-        if !oracle::poll_until(patience, || oracle::children_of(own).is_empty()) {
+        if !oracle::poll_until(max_wait, || oracle::children_of(own).is_empty()) {
             problems.push(format!(
                 "I3: children left: {:?}, zombies {:?}",
                 oracle::children_of(own),
                 oracle::zombies_of(own)
             ));
         }
-        if !oracle::poll_until(patience, tasks_ended) {
+        if !oracle::poll_until(max_wait, tasks_ended) {
             problems.push("I3: tasks left".to_owned());
         }
-        if !oracle::poll_until(patience, || oracle::open_fds() <= descriptors) {
+        if !oracle::poll_until(max_wait, || oracle::open_fds() <= descriptors) {
             problems.push(format!("I3: descriptors left: {:?}", oracle::fd_targets()));
         }
     }

@@ -121,9 +121,9 @@ const ROWS: &[Row] = &[
     (&["H07-plain"], Before, Stateless, OTHER_ERA),
     (&["H07-plain"], Before, Handshake, never("status")),
     (&["H07-plain"], During, Stateless, call_ends("status")),
-    // In a session it means that the session is forgotten, which proves nothing about the call.
-    (&["H07-plain", "H07-session"], During, Handshake, call_ends("unknown")),
-    (&["H07-session"], Ready, Handshake, call_ends("unknown")),
+    // In a session it means that the session is forgotten and the call was rejected with it (F8).
+    (&["H07-plain", "H07-session"], During, Handshake, call_ends("gone")),
+    (&["H07-session"], Ready, Handshake, call_ends("gone")),
     (&["H07-plain"], After, Stateless, reading_ends("status")),
     (&["H08-capability", "H08-header"], Before, Any, never("refused")),
     (&["H08-capability"], During, Any, call_ends("refused")),
@@ -186,7 +186,7 @@ pub fn check(cell: &Cell, observed: &Observed) -> Vec<String> {
     if !fits {
         problems.push(format!("expected {}, found {observed}", expected.join(" / ")));
     }
-    problems.extend(manners(cell, observed));
+    problems.extend(protocol(cell, observed));
     problems.extend(waits(cell, observed));
     problems
 }
@@ -208,11 +208,11 @@ fn expected(cell: &Cell, era: &str) -> [&'static str; 4] {
 }
 
 /// What the server itself saw: effects never twice, nothing of the other era, withdrawals, leave taken.
-fn manners(cell: &Cell, observed: &Observed) -> Vec<String> {
+fn protocol(cell: &Cell, observed: &Observed) -> Vec<String> {
     let mut problems = Vec::new();
     let ledger = cell.ledger();
     let effects = ledger.effect_count("n-1");
-    if effects > 1 || (observed.first == "result" && effects != 1) {
+    if effects > 1 || (observed.first == "result" && effects != 1) || (observed.first == "gone" && effects != 0) {
         problems.push(format!("I2: the effect happened {effects} times, the call ended as {}", observed.first));
     }
     if lines(&ledger, "elsewhere").next().is_some() {

@@ -22,7 +22,6 @@ mod runner;
 mod special;
 
 fn main() {
-    wharf_client::guard::run_guard_if_requested();
     let mut arguments = std::env::args().skip(1);
     match arguments.next().as_deref() {
         Some("faultd") => wharf_testkit::faultd::run(arguments),

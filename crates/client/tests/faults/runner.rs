@@ -1,13 +1,13 @@
 //! Runs cells in processes of their own, a few at a time, and counts.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use wharf_testkit::http_cases::Form;
+use wharf_testkit::torture::{RunnerArguments, print_result, write_table};
 use wharf_testkit::{cases, http_cases};
 
 use crate::special;
@@ -16,14 +16,6 @@ use crate::special;
 const HANG: Duration = Duration::from_secs(90);
 /// Cells at once: they mostly wait.
 const AT_ONCE: usize = 4;
-
-#[derive(Default)]
-struct Arguments {
-    filter: Option<String>,
-    runs: usize,
-    table: Option<PathBuf>,
-    observe: bool,
-}
 
 #[derive(Clone)]
 struct Cell {
@@ -52,26 +44,19 @@ struct Tally {
 type Results = BTreeMap<(&'static str, &'static str), Tally>;
 
 pub fn run(arguments: impl Iterator<Item = String>) -> i32 {
-    let arguments = read(arguments);
-    let cells: Vec<Cell> = cells()
-        .into_iter()
-        .filter(|cell| arguments.filter.as_ref().is_none_or(|filter| cell.name().contains(filter.as_str())))
-        .collect();
-    let jobs: Vec<&Cell> = (0..arguments.runs).flat_map(|_| cells.iter()).collect();
+    let arguments = RunnerArguments::parse(arguments);
+    let (rounds, observe) = (arguments.runs.unwrap_or(1), arguments.flags.iter().any(|flag| flag == "--observe"));
+    let cells: Vec<Cell> = cells().into_iter().filter(|cell| arguments.selects(&cell.name())).collect();
+    let jobs: Vec<&Cell> = (0..rounds).flat_map(|_| cells.iter()).collect();
     let (next, results) = (AtomicUsize::new(0), Mutex::new(Results::new()));
-    println!("running {} cells, {} each", cells.len(), arguments.runs);
+    println!("running {} cells, {} each", cells.len(), rounds);
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
                 while let Some(cell) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let (output, took) = run_cell(cell, arguments.observe);
+                    let (output, took) = run_cell(cell, observe);
                     let mut results = results.lock().unwrap();
-                    results.entry((cell.form, cell.case)).or_default().count(
-                        cell,
-                        output.as_deref(),
-                        took,
-                        arguments.observe,
-                    );
+                    results.entry((cell.form, cell.case)).or_default().count(cell, output.as_deref(), took, observe);
                 }
             });
         }
@@ -80,28 +65,9 @@ pub fn run(arguments: impl Iterator<Item = String>) -> i32 {
     let (runs, passed) =
         results.values().fold((0, 0), |(runs, passed), tally| (runs + tally.runs, passed + tally.passed));
     if let Some(table) = &arguments.table {
-        write_table(table, &results, arguments.runs);
+        write_results(table, &results, rounds);
     }
-    let failed = runs - passed;
-    println!(
-        "\ntest result: {}. {passed} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out",
-        if failed == 0 { "ok" } else { "FAILED" }
-    );
-    i32::from(failed > 0 || runs == 0)
-}
-
-fn read(mut from: impl Iterator<Item = String>) -> Arguments {
-    let mut arguments = Arguments { runs: 1, ..Arguments::default() };
-    while let Some(argument) = from.next() {
-        match argument.as_str() {
-            "--runs" => arguments.runs = from.next().and_then(|runs| runs.parse().ok()).unwrap_or(1),
-            "--table" => arguments.table = from.next().map(PathBuf::from),
-            "--observe" => arguments.observe = true,
-            other if !other.starts_with('-') => arguments.filter = Some(argument),
-            _ => {}
-        }
-    }
-    arguments
+    print_result(passed, runs - passed)
 }
 
 fn cells() -> Vec<Cell> {
@@ -204,7 +170,7 @@ fn measurement(line: &str) -> Option<(&str, u64)> {
     Some((what, millis.parse().ok()?))
 }
 
-fn write_table(path: &std::path::Path, results: &Results, runs: usize) {
+fn write_results(path: &std::path::Path, results: &Results, runs: usize) {
     let mut forms: Vec<&str> = results.keys().map(|(form, _)| *form).collect();
     forms.dedup();
     let about: BTreeMap<_, &str> = cells().iter().map(|cell| ((cell.form, cell.case), cell.about)).collect();
@@ -236,8 +202,5 @@ fn write_table(path: &std::path::Path, results: &Results, runs: usize) {
         "failed": failed,
         "notes": notes,
     });
-    if let Some(folder) = path.parent() {
-        let _ = std::fs::create_dir_all(folder);
-    }
-    std::fs::write(path, table.to_string()).unwrap();
+    write_table(path, &table);
 }

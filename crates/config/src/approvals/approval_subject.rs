@@ -39,7 +39,7 @@ pub struct ApprovalSubject {
     /// Canonical path of the program.
     program: Option<PathBuf>,
     warnings: Vec<String>,
-    /// Set if the server is started as a program.
+    /// Set if a program is started: the server, or one that makes headers.
     starts: bool,
 }
 
@@ -84,7 +84,10 @@ impl ApprovalSubject {
         facts.add_list("without tools", &described.exclude_tools);
         let FactCollector { all: facts, from_file, program, .. } = facts;
         let from_file: Vec<String> = from_file.into_iter().map(|(name, _)| name).collect();
-        let starts = matches!(described.reach, TransportDefinition::Stdio(_));
+        let starts = match &described.reach {
+            TransportDefinition::Stdio(_) => true,
+            TransportDefinition::Http(http) => !http.headers_command.is_empty(),
+        };
         Self { facts, program, warnings: warnings::collect_warnings(described, &from_file), starts }
     }
 
@@ -241,6 +244,11 @@ impl FactCollector<'_> {
         self.add("transport", transport.to_owned());
         self.add("address", http.url.value.clone());
         self.add_named("header", &http.headers, str::to_ascii_lowercase);
+        if let Some(command) = http.headers_program() {
+            self.add_list("headers command", http.headers_command.iter().map(|word| &word.value));
+            self.add_program(&command);
+            self.add_entry_points(&command);
+        }
         self.add_optional("proxy", http.proxy.as_ref());
         http.ca.iter().for_each(|file| self.add_file("trusts certificates of", Some(file)));
         self.add_file("client certificate", http.client_cert.as_ref());

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn entry_points_of_usual_command_lines_are_found() {
+    fn entry_points_of_common_command_lines_are_found() {
         let package = r#"package.json|{"main": "lib/start"}"#;
         let cases: [(&[&str], &[&str], &[&str]); 15] = [
             (&["python3", "server.py"], &["server.py", "other.py"], &["server.py"]),

@@ -43,6 +43,7 @@ fn described(reach: TransportDefinition) -> ServerDefinition {
         timeout: None,
         tool_timeouts: Vec::new(),
         startup_timeout: None,
+        max_message: None,
         max_concurrent: None,
         reconnect: None,
         health_check: None,
@@ -127,7 +128,7 @@ fn stdio() -> StdioDefinition {
 
 /// T03: every change of the command or its inputs requires a new prompt.
 #[test]
-fn t03_whatever_changes_what_runs_asks_again() {
+fn t03_changed_command_needs_a_new_approval() {
     let changes: [NamedMutation<StdioDefinition>; 15] = [
         ("command", |stdio| stdio.command = sited("other")),
         ("order of arguments", |stdio| stdio.args.reverse()),
@@ -170,7 +171,7 @@ fn t03_whatever_changes_what_runs_asks_again() {
 
 /// T03: with the same file content, another program would run.
 #[test]
-fn t03_another_program_of_the_same_name_asks_again() {
+fn t03_changed_program_needs_a_new_approval() {
     let changes: [NamedMutation<ApprovalTestMachine>; 10] = [
         ("replaced program", |machine| {
             fs::write(machine.path("new"), "#!/bin/sh\nevil\n").unwrap();
@@ -210,7 +211,7 @@ fn t03_another_program_of_the_same_name_asks_again() {
 }
 
 #[test]
-fn what_changes_nothing_does_not_ask_again() {
+fn irrelevant_change_preserves_the_approval() {
     let machine = ApprovalTestMachine::new();
     let mut other = described(stdio_reach(stdio()));
     let before = machine.digest(&other);
@@ -233,7 +234,7 @@ fn what_changes_nothing_does_not_ask_again() {
 
 /// S2: scripts, modules and launcher files cannot change without a prompt.
 #[test]
-fn a_changed_script_module_or_launcher_file_asks_again() {
+fn changed_script_module_or_launcher_needs_approval() {
     let cases: [(&[&str], &str); 8] = [
         (&["tool", "./server.py"], "server.py"),
         (&["tool", "--config=server.json"], "server.json"),
@@ -270,6 +271,7 @@ fn http() -> HttpDefinition {
         url: sited("https://a.example/mcp"),
         form: HttpTransport::Automatic,
         headers: vec![("X-Key".to_owned(), sited("1")), ("Authorization".to_owned(), sited("Bearer ${TOKEN}"))],
+        headers_command: Vec::new(),
         proxy: None,
         ca: Vec::new(),
         client_cert: None,
@@ -279,7 +281,7 @@ fn http() -> HttpDefinition {
 }
 
 #[test]
-fn t03_whatever_changes_what_is_contacted_asks_again() {
+fn t03_changed_endpoint_needs_a_new_approval() {
     let changes: [NamedMutation<HttpDefinition>; 12] = [
         ("address", |http| http.url = sited("https://b.example/mcp")),
         ("form", |http| http.form = HttpTransport::Sse),
@@ -314,7 +316,7 @@ fn t03_whatever_changes_what_is_contacted_asks_again() {
 }
 
 #[test]
-fn the_variables_of_a_file_are_shown_and_decide_which_program_runs() {
+fn env_file_variables_are_shown_and_select_the_program() {
     let machine = ApprovalTestMachine::new();
     let path = machine.path("v2");
     fs::write(machine.path("project/vars"), format!("PATH={}\nNODE_OPTIONS='-r evil'\n", path.display())).unwrap();
@@ -336,7 +338,7 @@ fn the_variables_of_a_file_are_shown_and_decide_which_program_runs() {
 }
 
 #[test]
-fn references_are_followed_as_they_are_expanded() {
+fn references_are_expanded_before_inspection() {
     let machine = ApprovalTestMachine::new();
     let mut around = machine.environment();
     let bin = machine.path("v2");
@@ -355,7 +357,7 @@ fn references_are_followed_as_they_are_expanded() {
 }
 
 #[test]
-fn a_large_file_is_told_from_another() {
+fn changes_in_large_files_are_detected() {
     let machine = ApprovalTestMachine::new();
     let file = fs::File::create(machine.path("project/vars")).unwrap();
     for size in [5 << 20, 65 << 20, 600 << 20] {
@@ -368,7 +370,7 @@ fn a_large_file_is_told_from_another() {
 }
 
 #[test]
-fn what_is_handed_over_is_named() {
+fn warnings_name_disclosed_variables_and_secrets() {
     let mut stdio = command(&["tool", "--key=${API_KEY:-none}", "$${NOT}", "${secret:pass}"]);
     stdio.env = vec![("T".to_owned(), sited("${GITHUB_TOKEN}"))];
     stdio.env_vars = vec![sited("AWS_SECRET")];
@@ -399,7 +401,7 @@ fn what_is_handed_over_is_named() {
 
 /// T04: nothing is shortened, and control characters are escaped.
 #[test]
-fn t04_the_question_shows_everything() {
+fn t04_prompt_shows_everything_escaped() {
     let padding = "x".repeat(8 << 10);
     let mut words = vec!["tool"; 299];
     words[1] = "";
@@ -421,7 +423,7 @@ fn t04_the_question_shows_everything() {
 }
 
 #[test]
-fn an_approval_is_for_one_server_of_one_file_of_one_project() {
+fn approval_is_per_server_file_and_project() {
     let machine = ApprovalTestMachine::new();
     let approvals = ApprovalStore::new(machine.path("state/approvals.json"));
     let project = machine.path("project");
@@ -475,7 +477,7 @@ fn approvals_are_revoked_by_project_and_server() {
 
 /// C19, and a damaged file: both approve nothing and are not overwritten.
 #[test]
-fn c19_approvals_that_are_not_understood_are_left_alone() {
+fn c19_invalid_approvals_file_is_not_overwritten() {
     let machine = ApprovalTestMachine::new();
     let path = machine.path("approvals.json");
     let approvals = ApprovalStore::new(&path);

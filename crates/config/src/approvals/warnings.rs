@@ -94,6 +94,12 @@ pub(super) fn collect_warnings(described: &ServerDefinition, from_file: &[String
         }
         TransportDefinition::Http(http) => {
             warnings.extend(http_warnings(http));
+            let words: Vec<&str> = http.headers_command.iter().map(|word| word.value.as_str()).collect();
+            if !words.is_empty() {
+                warnings.push("runs a program on this machine to make headers".to_owned());
+                warnings.extend(evaluator_warnings(&words));
+                warnings.extend(unpinned_package_warnings(&words));
+            }
             if described.expands {
                 given.extend(http_texts(http).flat_map(referenced_variables));
             }
@@ -235,7 +241,12 @@ fn stdio_texts(stdio: &StdioDefinition) -> impl Iterator<Item = &str> {
 
 fn http_texts(http: &HttpDefinition) -> impl Iterator<Item = &str> {
     let oauth = http.oauth.iter().flat_map(OauthDefinition::texts);
-    let own = [&http.url].into_iter().chain(&http.proxy).chain(&http.ca).chain(&http.client_cert);
+    let own = [&http.url]
+        .into_iter()
+        .chain(&http.headers_command)
+        .chain(&http.proxy)
+        .chain(&http.ca)
+        .chain(&http.client_cert);
     own.chain(http.headers.iter().map(|(_, value)| value)).chain(oauth).map(|sited| sited.value.as_str())
 }
 

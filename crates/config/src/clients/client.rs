@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_lead_back() {
+    fn client_names_round_trip() {
         for client in ExternalClient::ALL {
             assert_eq!(ExternalClient::from_name(client.name()), Some(client));
         }
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_where_files_are() {
+    fn config_files_are_located_per_client_and_os() {
         for (client, os, expected) in [
             (ExternalClient::ClaudeCode, "linux", vec!["p/.mcp.json", "h/.claude.json"]),
             (ExternalClient::ClaudeDesktop, "linux", vec!["h/.config/Claude/claude_desktop_config.json"]),

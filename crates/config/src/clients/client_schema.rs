@@ -84,6 +84,8 @@ pub(super) enum FieldConversion {
     Bearer,
     /// A list of scopes, written as one space-separated text in an entry.
     Scopes,
+    /// A command that prints headers: a shell command line, or an object with `command` and `args`.
+    HeadersCommand,
     /// A field without effect.
     Ignored,
     /// An unsupported field: the consequence and a suggested fix.
@@ -93,6 +95,11 @@ pub(super) enum FieldConversion {
 /// Maps a field in both directions.
 pub(super) const fn two_way(theirs: &'static str, ours: &'static str, kind: FieldConversion) -> FieldMapping {
     FieldMapping { theirs, ours, kind, way: MappingDirection::Both }
+}
+
+/// Maps a field of the same name in both directions.
+pub(super) const fn same_name(name: &'static str, kind: FieldConversion) -> FieldMapping {
+    two_way(name, name, kind)
 }
 
 /// Maps a field for import only.

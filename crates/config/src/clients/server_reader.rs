@@ -78,6 +78,7 @@ impl<'a> ServerReader<'a> {
             FieldConversion::Bearer => {
                 node.text().map(|name| self.put_reference("headers", "Authorization", "Bearer ", name))
             }
+            FieldConversion::HeadersCommand => headers_command(node).map(|words| self.put(field, Json::Array(words))),
             FieldConversion::Scopes => scopes(node).map(|scope| self.put(field, Json::String(scope))),
             FieldConversion::Ignored => Some(()),
             FieldConversion::Missing(means, fix) => self.note_unsupported(field, node, means, fix),
@@ -300,6 +301,7 @@ fn describe_mismatch(field: &FieldMapping, node: &ConfigNode) -> String {
         FieldConversion::Milliseconds | FieldConversion::Seconds | FieldConversion::WholeSeconds => "a time",
         FieldConversion::Port => "a port",
         FieldConversion::Pairs | FieldConversion::HeaderVariables => "an object",
+        FieldConversion::HeadersCommand => "a command",
         FieldConversion::Texts
         | FieldConversion::Words
         | FieldConversion::CommandLine
@@ -325,6 +327,31 @@ fn port(node: &ConfigNode) -> Option<u16> {
 fn words(node: &ConfigNode) -> Option<Vec<Json>> {
     let ConfigValue::List(nodes) = &node.value else { return None };
     nodes.iter().map(|node| node.text().map(Json::from)).collect()
+}
+
+/// Characters that have a meaning in a shell command line.
+const SHELL_CHARACTERS: &[char] =
+    &['|', '&', ';', '<', '>', '(', ')', '$', '`', '"', '\'', '*', '?', '[', '~', '\\', '#', '{', '\n'];
+
+/// Converts a command that prints headers to a program and its arguments. A command line with shell syntax is passed to
+/// `sh`. Nothing in it is expanded.
+fn headers_command(node: &ConfigNode) -> Option<Vec<Json>> {
+    let literal = |text: &str| Some(Json::String(write_pieces(&[VariablePiece::Text(text.to_owned())])?));
+    match &node.value {
+        ConfigValue::Text(line) if line.trim().is_empty() => None,
+        ConfigValue::Text(line) if line.contains(SHELL_CHARACTERS) => {
+            ["sh", "-c", line].into_iter().map(literal).collect()
+        }
+        ConfigValue::Text(line) => line.split_whitespace().map(literal).collect(),
+        ConfigValue::Map(_) => {
+            let arguments = match value_at(node, "args").map(|args| &args.value) {
+                Some(ConfigValue::List(nodes)) => nodes.iter().map(ConfigNode::text).collect::<Option<Vec<_>>>()?,
+                _ => Vec::new(),
+            };
+            [value_at(node, "command")?.text()?].into_iter().chain(arguments).map(literal).collect()
+        }
+        _ => None,
+    }
 }
 
 /// Joins a list of scopes. Accepts a single text as well.

@@ -291,7 +291,7 @@ mod tests {
     const EDITOR: VariableSyntax = VariableSyntax::Editor { inputs: true };
 
     #[test]
-    fn reads_what_clients_write() {
+    fn client_variables_are_parsed() {
         for (dialect, theirs, expected) in [
             (VariableSyntax::Literal, "a${B}$${C}", "a$${B}$$${C}"),
             (BRACES, "a${B}-${C:-d}", "a${B}-${C:-d}"),
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_what_clients_read() {
+    fn variables_are_written_in_client_syntax() {
         for (dialect, text, expected, noted) in [
             (VariableSyntax::Literal, "a$${B}", "a${B}", false),
             (VariableSyntax::Literal, "a${B}", "a${B}", true),
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_after_a_dollar_cannot_be_written() {
+    fn reference_after_a_dollar_cannot_be_written() {
         let pieces = EDITOR.read("$${env:A}", "env.X", Path::new("/"), &mut Vec::new());
         assert_eq!(write_pieces(&pieces), None);
     }

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn our_texts_lead_back() {
+    fn variable_texts_round_trip() {
         for text in ["", "a", "${A}", "$${A}", "$$${A}", "${A:-b c}${secret:x}$", "$", "a$b", "${b c}"] {
             assert_eq!(write_pieces(&parse_pieces(text)).as_deref(), Some(text));
         }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde_json::{Map, Value};
 use wharf_store::{Document, DocumentLoadError, DocumentPrivacy, DocumentSaveError, DocumentUpdateError, LockError};
 
 use super::{ConfigChange, EditRefusal, EditedText};
@@ -11,6 +12,8 @@ use crate::tree::TextPosition;
 
 /// Maximum bytes of a configuration file.
 const MAX_FILE_BYTES: u64 = 16 << 20;
+/// Maximum attempts of an edit while other processes remove the directory of an emptied file.
+const MAX_DIRECTORY_ATTEMPTS: u32 = 4;
 
 /// A configuration file to edit. Operations block.
 #[derive(Debug, Clone)]
@@ -59,8 +62,8 @@ impl ConfigFile {
     }
 
     /// Sets the maximum time to wait for other writers. The default is ten seconds.
-    pub fn with_lock_timeout(self, patience: Duration) -> Self {
-        Self { document: self.document.with_lock_timeout(patience), ..self }
+    pub fn with_lock_timeout(self, max_wait: Duration) -> Self {
+        Self { document: self.document.with_lock_timeout(max_wait), ..self }
     }
 
     /// Returns the path as given.
@@ -79,6 +82,35 @@ impl ConfigFile {
     pub fn edit(
         &self,
         mut edit: impl FnMut(&str) -> Result<EditedText, EditRefusal>,
+    ) -> Result<ConfigChange, EditError> {
+        let has_directory = || self.path().parent().is_some_and(Path::exists);
+        for _ in 1..MAX_DIRECTORY_ATTEMPTS {
+            match self.edit_once(&mut edit) {
+                Err(EditError::Store(_)) if !has_directory() => {}
+                outcome => return outcome,
+            }
+        }
+        self.edit_once(&mut edit)
+    }
+
+    /// Removes the file if it has no servers, no other keys and no comments, and then its directory if that is empty.
+    /// Returns whether the file was removed.
+    ///
+    /// # Errors
+    /// Returns an [`EditError`] if the file cannot be read or removed.
+    pub fn remove_if_empty(&self) -> Result<bool, EditError> {
+        self.check_within()?;
+        let is_removed = self.document.remove_if(is_empty_configuration)?;
+        if let (true, Some(parent)) = (is_removed, self.path().parent()) {
+            // Fails if the directory has other entries, which stay.
+            let _ = std::fs::remove_dir(parent);
+        }
+        Ok(is_removed)
+    }
+
+    fn edit_once(
+        &self,
+        edit: &mut impl FnMut(&str) -> Result<EditedText, EditRefusal>,
     ) -> Result<ConfigChange, EditError> {
         self.check_format().and_then(|()| self.check_within())?;
         if !self.path().exists() {
@@ -158,6 +190,17 @@ impl EditError {
             _ => None,
         }
     }
+}
+
+/// Reports whether a text defines nothing: no servers, no other keys, no comments.
+fn is_empty_configuration(bytes: &[u8]) -> bool {
+    let Ok(Value::Object(members)) = serde_json::from_slice(bytes) else { return false };
+    members.iter().all(|(key, value)| match key.as_str() {
+        "mcpServers" => value.as_object().is_some_and(Map::is_empty),
+        "mcp" => *value == serde_json::json!({ "servers": {} }),
+        "version" => true,
+        _ => false,
+    })
 }
 
 fn document(path: impl Into<PathBuf>) -> Document {

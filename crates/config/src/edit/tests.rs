@@ -24,7 +24,7 @@ fn check(edited: Result<EditedText, EditRefusal>, text: &str, change: ConfigChan
 }
 
 #[test]
-fn an_empty_text_gets_the_shape_everybody_reads() {
+fn empty_file_gets_the_standard_shape() {
     let entry = json!({"env": {"B": "2", "A": "1"}, "args": ["-y", "pkg"], "command": "npx"});
     let expected = r#"{
   "mcpServers": {
@@ -47,7 +47,7 @@ fn an_empty_text_gets_the_shape_everybody_reads() {
 }
 
 #[test]
-fn a_server_goes_into_the_shape_that_is_there() {
+fn server_is_added_to_the_existing_shape() {
     let url = || json!({"url": "https://a.example"});
     for (before, after) in [
         (
@@ -72,7 +72,7 @@ fn a_server_goes_into_the_shape_that_is_there() {
 }
 
 #[test]
-fn of_a_server_that_is_there_only_what_differs_is_written() {
+fn replacing_a_server_writes_only_the_differences() {
     let before = r#"{
   "mcpServers": {
     "a": {
@@ -108,7 +108,7 @@ fn of_a_server_that_is_there_only_what_differs_is_written() {
 }
 
 #[test]
-fn a_server_is_removed_with_its_line() {
+fn server_is_removed_with_its_line() {
     let before = "{\n  // all\n  \"mcpServers\": {\n    // about a\n    \"a\": {\"command\": \"a\"}, // a\n    \"b\": {\"command\": \"b\"}\n  },\n  \"other\": [1, 2,],\n}\n";
     let check_gone = |server: &str, after: &str| {
         check(remove_server(before, &name(server)), after, ConfigChange::Removed(json!({"command": server})));
@@ -125,7 +125,7 @@ fn a_server_is_removed_with_its_line() {
 }
 
 #[test]
-fn a_server_is_switched() {
+fn server_is_enabled_and_disabled() {
     let on = "{\"mcpServers\": {\"a\": {\"url\": \"x\"}}}";
     let off = "{\"mcpServers\": {\"a\": {\"url\": \"x\",\n  \"enabled\": false /* for now */}}}";
     let only_off = "{\"mcpServers\": {\"a\": {\"enabled\": false}, \"b\": 1}}";
@@ -152,7 +152,7 @@ fn a_server_is_switched() {
 }
 
 #[test]
-fn a_rule_is_added_once_and_taken_back() {
+fn rule_is_added_once_and_removed() {
     let rule = |tool: &str| members(json!({"action": "allow", "tool": tool}));
     let before = "{\n  \"model\": \"m\" // mine\n}\n";
     let first = add_rule(before, &rule("a")).unwrap();
@@ -165,7 +165,7 @@ fn a_rule_is_added_once_and_taken_back() {
 }
 
 #[test]
-fn a_setting_is_written_and_removed() {
+fn setting_is_written_and_removed() {
     let before = "{\n  \"mcp\": {\"enabled\": true}\n}\n";
     let path = ["mcp", "globalSettings", "timeout"];
     let after = set_setting(before, &path, &json!(5000)).unwrap();
@@ -180,7 +180,7 @@ fn a_setting_is_written_and_removed() {
 }
 
 #[test]
-fn what_cannot_be_understood_is_refused_with_its_place() {
+fn unparsable_text_is_rejected_with_its_position() {
     for (text, at, part) in [
         ("{\n  \"mcpServers\": {\n", (2, 17), "unterminated object"),
         ("{\"a\": 1 \"b\": 2}", (1, 8), "expected comma"),
@@ -254,7 +254,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn an_edit_changes_what_it_names_and_nothing_else(text in any_text(), server in "[a-e]", kind in 0..2u8) {
+    fn edit_changes_only_the_named_server(text in any_text(), server in "[a-e]", kind in 0..2u8) {
         let entry = json!({"command": "new", "args": ["1"]});
         let mut expected = plain(&text);
         let mut kept = comments(&text);

@@ -23,16 +23,23 @@ const MAX_STDERR_BYTES: u64 = 4 << 10;
 const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// A program, its arguments and its input.
-pub(super) struct SecretProgram {
+pub(crate) struct SecretProgram {
     file: OsString,
     arguments: Vec<String>,
+    /// Directory in which it starts.
+    directory: PathBuf,
     input: Option<String>,
     limit: Duration,
 }
 
 impl SecretProgram {
-    pub(super) fn new(file: PathBuf, arguments: Vec<String>) -> Self {
-        Self { file: file.into(), arguments, input: None, limit: PROGRAM_TIMEOUT }
+    pub(crate) fn new(file: PathBuf, arguments: Vec<String>) -> Self {
+        Self { file: file.into(), arguments, directory: "/".into(), input: None, limit: PROGRAM_TIMEOUT }
+    }
+
+    /// Starts the program in this directory instead of the root directory.
+    pub(crate) fn with_directory(self, directory: PathBuf) -> Self {
+        Self { directory, ..self }
     }
 
     /// Creates the user's command, with the secret's name in place of `{name}`.
@@ -40,7 +47,7 @@ impl SecretProgram {
         let (file, arguments) =
             command.split_first().map_or((OsStr::new(""), command), |(file, rest)| (file.as_ref(), rest));
         let arguments = arguments.iter().map(|argument| argument.replace("{name}", name)).collect();
-        Self { file: file.to_owned(), arguments, input: None, limit: PROGRAM_TIMEOUT }
+        Self::new(file.into(), arguments)
     }
 
     pub(super) fn with_input(self, input: String) -> Self {
@@ -53,7 +60,7 @@ impl SecretProgram {
     }
 
     /// Runs the program and returns its output as the secret, without one trailing line break.
-    pub(super) fn run(self, around: &Environment) -> Result<Secret, SecretError> {
+    pub(crate) fn run(self, around: &Environment) -> Result<Secret, SecretError> {
         let program = self.name();
         let bad = |what| SecretError::BadAnswer { program: program.clone(), what };
         let answer = self.collect_output(around)?;
@@ -76,9 +83,14 @@ impl SecretProgram {
         let deadline = Instant::now() + limit;
         let mut child =
             self.start(around).map_err(|source| SecretError::NotStarted { program: program.clone(), source })?;
-        let answer = read_in_background(child.stdout.take(), MAX_OUTPUT_BYTES + 1);
-        let complaint = read_in_background(child.stderr.take(), MAX_STDERR_BYTES);
-        write_input(&mut child, self.input);
+        let streams = start_streams(&mut child, self.input);
+        let ProgramOutput { answer, complaint } = match streams {
+            Ok(streams) => streams,
+            Err(source) => {
+                let _ = child.kill().and_then(|()| child.wait());
+                return Err(SecretError::NotStarted { program, source });
+            }
+        };
         let ended = match answer.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             // The output exceeds the limit: do not wait for the exit.
             Ok(answer) if answer.len() as u64 > MAX_OUTPUT_BYTES => Some((answer, None)),
@@ -97,8 +109,8 @@ impl SecretProgram {
         }
     }
 
-    /// Starts the program. It is the user's own, so it gets the full environment, for example for the session bus or an
-    /// agent's socket. It starts in the root directory, because interpreters load modules from their working directory,
+    /// Starts the program with this environment: a program of the user needs all of it, for example for the session bus
+    /// or an agent's socket. By default it starts in the root directory, because interpreters load modules from their working directory,
     /// which may be a repository.
     fn start(&self, around: &Environment) -> io::Result<Child> {
         let input = if self.input.is_some() { Stdio::piped() } else { Stdio::null() };
@@ -106,7 +118,7 @@ impl SecretProgram {
             .args(&self.arguments)
             .env_clear()
             .envs(around.env.iter().map(|(name, value)| (name, value)))
-            .current_dir("/")
+            .current_dir(&self.directory)
             .stdin(input)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -127,29 +139,43 @@ impl SecretProgram {
         }
     }
 
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.file.to_string_lossy().into_owned()
     }
 }
 
+/// Output of a program, each part sent once.
+struct ProgramOutput {
+    answer: mpsc::Receiver<Vec<u8>>,
+    complaint: mpsc::Receiver<Vec<u8>>,
+}
+
+/// Starts the threads that write the input and read the output.
+fn start_streams(child: &mut Child, input: Option<String>) -> io::Result<ProgramOutput> {
+    let answer = read_in_background(child.stdout.take(), MAX_OUTPUT_BYTES + 1)?;
+    let complaint = read_in_background(child.stderr.take(), MAX_STDERR_BYTES)?;
+    write_input(child, input)?;
+    Ok(ProgramOutput { answer, complaint })
+}
+
 /// Reads up to a limit in a separate thread, which ends when the pipe closes.
-fn read_in_background(pipe: Option<impl Read + Send + 'static>, limit: u64) -> mpsc::Receiver<Vec<u8>> {
+fn read_in_background(pipe: Option<impl Read + Send + 'static>, limit: u64) -> io::Result<mpsc::Receiver<Vec<u8>>> {
     let (sender, receiver) = mpsc::sync_channel(1);
-    thread::spawn(move || {
+    wharf_threads::start_thread("wharf-secret", move || {
         let mut bytes = Vec::new();
         let Some(mut pipe) = pipe else { return };
         let _ = pipe.by_ref().take(limit).read_to_end(&mut bytes);
         let _ = sender.send(bytes);
         // Drain the pipe, so that the program does not block on it.
         let _ = io::copy(&mut pipe, &mut io::sink());
-    });
-    receiver
+    })?;
+    Ok(receiver)
 }
 
-fn write_input(child: &mut Child, input: Option<String>) {
-    let (Some(mut pipe), Some(input)) = (child.stdin.take(), input) else { return };
+fn write_input(child: &mut Child, input: Option<String>) -> io::Result<()> {
+    let (Some(mut pipe), Some(input)) = (child.stdin.take(), input) else { return Ok(()) };
     // In a separate thread, since a program that does not read would block the caller.
-    thread::spawn(move || pipe.write_all(input.as_bytes()));
+    wharf_threads::start_thread("wharf-secret", move || drop(pipe.write_all(input.as_bytes())))
 }
 
 fn wait_for_exit(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {

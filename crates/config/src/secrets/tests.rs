@@ -74,7 +74,7 @@ fn check(found: Result<ResolvedSecret, SecretError>, value: &str, from: &SecretO
 }
 
 #[test]
-fn a_command_is_asked_without_a_shell() {
+fn command_runs_without_a_shell() {
     let machine = SecretTestMachine::new();
     machine.install("pass", "#!/bin/sh\nprintf '%s|' \"$#\" \"$@\"\n");
     let words = ["pass", "show", "wharf/{name}", "{name} $(id) `id`"].map(str::to_owned).to_vec();
@@ -83,7 +83,7 @@ fn a_command_is_asked_without_a_shell() {
 }
 
 #[test]
-fn one_line_end_is_no_part_of_a_secret() {
+fn one_trailing_newline_is_removed() {
     let machine = SecretTestMachine::new();
     for (script, expected) in [
         ("echo value", "value"),
@@ -98,7 +98,7 @@ fn one_line_end_is_no_part_of_a_secret() {
 }
 
 #[test]
-fn a_command_that_fails_is_told_without_what_it_printed() {
+fn command_failure_is_reported_without_its_output() {
     let machine = SecretTestMachine::new();
     for (script, expected) in [
         ("echo hunter2; printf 'not\\033 here' >&2; exit 3", "`sh` failed (exit status: 3): not\\u{1b} here"),
@@ -120,7 +120,7 @@ fn a_command_that_fails_is_told_without_what_it_printed() {
 }
 
 #[test]
-fn a_command_that_does_not_answer_is_ended() {
+fn hanging_command_is_killed() {
     let machine = SecretTestMachine::new();
     for script in ["exec sleep 100", "exec sleep 100 >&- 2>&-"] {
         let command = ["sh", "-c", script].map(str::to_owned);
@@ -130,7 +130,7 @@ fn a_command_that_does_not_answer_is_ended() {
 }
 
 #[test]
-fn without_a_keyring_a_private_file_keeps_secrets() {
+fn secrets_are_stored_in_a_private_file_without_keyring() {
     let machine = SecretTestMachine::new();
     let store = machine.store().without_keyring();
     let place = SecretOrigin::File(machine.path("config/secrets.json"));
@@ -152,7 +152,7 @@ fn without_a_keyring_a_private_file_keeps_secrets() {
 }
 
 #[test]
-fn a_keyring_that_works_keeps_secrets() {
+fn secrets_are_stored_in_a_working_keyring() {
     for (kind, program, script) in
         [(KeyringKind::SecretTool, "secret-tool", SECRET_TOOL), (KeyringKind::Security, "security", SECURITY)]
     {
@@ -175,7 +175,7 @@ fn a_keyring_that_works_keeps_secrets() {
 }
 
 #[test]
-fn a_keyring_that_does_not_work_leaves_it_to_the_file() {
+fn failing_keyring_falls_back_to_the_file() {
     let machine = SecretTestMachine::new();
     machine.install("secret-tool", "#!/bin/sh\ncat >/dev/null; echo no bus >&2; exit 1\n");
     let keyring = Keyring::detect_kind(KeyringKind::SecretTool, &machine.environment());
@@ -188,7 +188,7 @@ fn a_keyring_that_does_not_work_leaves_it_to_the_file() {
 }
 
 #[test]
-fn what_a_keyring_does_not_take_or_give_up_is_not_overruled_by_it() {
+fn stale_keyring_value_does_not_override_the_file() {
     let machine = SecretTestMachine::new();
     machine.install("secret-tool", SECRET_TOOL);
     let store = |machine: &SecretTestMachine| SecretStore {
@@ -211,7 +211,7 @@ fn what_a_keyring_does_not_take_or_give_up_is_not_overruled_by_it() {
 }
 
 #[test]
-fn no_project_brings_its_own_program() {
+fn programs_inside_the_project_are_not_used() {
     let machine = SecretTestMachine::new();
     machine.install("secret-tool", SECRET_TOOL);
     machine.install("pass", "#!/bin/sh\necho value\n");
@@ -228,7 +228,7 @@ fn no_project_brings_its_own_program() {
 }
 
 #[test]
-fn while_a_command_is_asked_nothing_is_kept() {
+fn secrets_cannot_be_stored_while_a_command_is_set() {
     let machine = SecretTestMachine::new();
     let store = machine.command("echo 1");
     assert!(matches!(store.set("a", &Secret::new("x")), Err(SecretError::Elsewhere { .. })));
@@ -237,7 +237,7 @@ fn while_a_command_is_asked_nothing_is_kept() {
 }
 
 #[test]
-fn names_are_plain() {
+fn secret_names_are_validated() {
     let machine = SecretTestMachine::new();
     let store = machine.command("echo 1");
     let (longest, too_long) = ("n".repeat(64), "n".repeat(65));
@@ -251,7 +251,7 @@ fn names_are_plain() {
 
 /// C19, and a file that others could read: neither is used, and no error quotes its content.
 #[test]
-fn c19_a_file_that_is_not_understood_is_left_alone() {
+fn c19_invalid_secrets_file_is_not_overwritten() {
     let machine = SecretTestMachine::new();
     let store = machine.store().without_keyring();
     store.set("a", &Secret::new("hunter2")).unwrap();

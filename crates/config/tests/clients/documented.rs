@@ -29,7 +29,7 @@ const FILES: [(ExternalClient, &str); 12] = [
 ];
 
 #[test]
-fn documented_examples_are_carried_over() {
+fn documented_examples_are_imported() {
     for (client, file) in FILES {
         let imported = from_file(client, file);
         let expected = fixture(&format!("{}.expected.json", file.split('.').next().unwrap()));
@@ -41,7 +41,7 @@ fn documented_examples_are_carried_over() {
 
 /// What was imported can be exported, the client's own reader takes it, and what is not the same is said.
 #[test]
-fn documented_examples_go_back() {
+fn imported_examples_can_be_exported() {
     for (client, file) in FILES {
         let carried = from_file(client, file).into_iter().filter(ImportedServer::has_entry);
         let servers: Vec<_> = carried.map(|server| (server.id, server.entry)).collect();
@@ -58,7 +58,7 @@ proptest! {
 
     /// Whatever becomes of a file, it is read or refused.
     #[test]
-    fn spoilt_files_are_read_or_refused(
+    fn corrupted_files_are_imported_or_rejected(
         (client, file) in prop::sample::select(FILES.to_vec()),
         spoil in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..4),
     ) {
@@ -78,7 +78,7 @@ proptest! {
 }
 
 #[test]
-fn names_are_made_to_fit() {
+fn server_names_are_sanitized() {
     let long = "x".repeat(70);
     let text = json!({ "mcpServers": {
         "a b": { "command": "x" }, "a.b": { "command": "x" }, "": { "command": "x" }, &long: { "command": "x" },
@@ -93,7 +93,7 @@ fn names_are_made_to_fit() {
 }
 
 #[test]
-fn what_is_no_list_of_servers_is_said() {
+fn invalid_server_list_is_an_error() {
     for (client, text, expected) in [
         (ExternalClient::Cursor, "{\"mcpServers\": []}", Err("1:16: `mcpServers` is a list, not an object")),
         (ExternalClient::Cursor, "{\"mcpServers\": {}", Err("1:1: unterminated object")),
@@ -110,7 +110,7 @@ fn what_is_no_list_of_servers_is_said() {
 }
 
 #[test]
-fn odd_entries_are_spoken_of() {
+fn invalid_entries_have_notes() {
     for (entry, expected) in [
         ("5", "lost: skipped: it is a number, not an object"),
         ("{}", "lost: skipped: it has neither a command nor a URL"),
@@ -130,7 +130,7 @@ fn odd_entries_are_spoken_of() {
 }
 
 #[test]
-fn of_what_stands_twice_the_last_counts() {
+fn last_duplicate_takes_effect() {
     let text = "{\"mcpServers\": {\"a\": {\"command\": \"x\"},\n\"a\": {\"command\": \"y\", \"command\": \"z\"}}}";
     let imported = read(ExternalClient::Cursor, text).unwrap();
     assert_eq!(imported.len(), 1);

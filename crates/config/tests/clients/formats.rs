@@ -20,7 +20,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn formats_read_alike(members in prop::collection::btree_map(text(), tree(), 0..6)) {
+    fn formats_parse_to_the_same_tree(members in prop::collection::btree_map(text(), tree(), 0..6)) {
         let json = plain(&parse_text(&json(&Tree::Map(members.clone())), FileFormat::Json).unwrap());
         let yaml = plain(&parse_text(&yaml(&Tree::Map(members.clone())), FileFormat::Yaml).unwrap());
         let toml = plain(&parse_text(&toml(&members), FileFormat::Toml).unwrap());
@@ -35,7 +35,7 @@ proptest! {
 
     /// Whatever stands in a file, it is read or refused, at a place that is in it.
     #[test]
-    fn no_text_is_too_odd(text in prop::collection::vec(odd(), 0..24)) {
+    fn arbitrary_text_is_parsed_or_rejected_with_a_position(text in prop::collection::vec(odd(), 0..24)) {
         let text: String = text.concat();
         let lines = u32::try_from(text.split(['\n', '\r', '\u{85}', '\u{2028}']).count()).unwrap();
         for format in [FileFormat::Json, FileFormat::Yaml, FileFormat::Toml] {

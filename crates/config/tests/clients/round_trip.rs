@@ -10,7 +10,7 @@ type Entry = Map<String, Value>;
 
 /// Everything a client can say comes back, without a word about it.
 #[test]
-fn what_a_client_can_say_comes_back() {
+fn supported_entries_round_trip_without_notes() {
     let stdio = json!({
         "command": "npx", "args": ["-y", "server", "a b", "--no", "$HOME is text", "\"q\" 'q' \\ # : [x"],
     });
@@ -111,7 +111,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_is_lost_in_silence(client in prop::sample::select(ExternalClient::ALL.to_vec()), servers in servers()) {
+    fn every_lossy_conversion_has_a_note(client in prop::sample::select(ExternalClient::ALL.to_vec()), servers in servers()) {
         let (back, notes) = there_and_back(client, &servers);
         check_kept(&servers, &back, &notes);
         for note in &notes {

@@ -7,7 +7,7 @@ use crate::support::{ConfigHome, told};
 
 /// Each text is what stands in the braces of an entry `x`, and what is told of it.
 #[test]
-fn a_bad_entry_is_told_with_its_place_and_costs_only_itself() {
+fn invalid_entry_has_position_and_affects_only_itself() {
     for (entry, expected) in [
         (r#""args": []"#, &["no_transport 2:9 x"][..]),
         (r#""type": "stdio""#, &["missing_key 2:9 x"]),
@@ -59,7 +59,7 @@ fn a_bad_entry_is_told_with_its_place_and_costs_only_itself() {
 }
 
 #[test]
-fn the_message_says_what_to_do() {
+fn problem_has_position_and_fix() {
     let home = ConfigHome::new();
     let file = home.write("home/config.json", "{\"mcpServers\": {\"x\": {\"type\": \"stdio\", \"comand\": \"a\"}}}");
     let problems = home.load().problems;
@@ -73,7 +73,7 @@ fn the_message_says_what_to_do() {
 }
 
 #[test]
-fn everything_an_entry_may_say_arrives() {
+fn every_entry_key_is_applied() {
     let mut home = ConfigHome::new();
     home.set("TOKEN", "hush");
     home.write("home/vars", "FROM_FILE=1\nA=lost\n");
@@ -107,7 +107,7 @@ fn everything_an_entry_may_say_arrives() {
 }
 
 #[test]
-fn types_are_inferred_and_spelt_in_many_ways() {
+fn transport_is_inferred_from_all_spellings() {
     for (entry, expected) in [
         (r#""url": "https://h/mcp""#, HttpTransport::Automatic),
         (r#""httpUrl": "https://h/mcp""#, HttpTransport::Streamable),
@@ -124,7 +124,7 @@ fn types_are_inferred_and_spelt_in_many_ways() {
 
 /// C07: what is missing is named, and never what is there.
 #[test]
-fn what_cannot_be_expanded_costs_the_server_only() {
+fn unresolvable_entry_is_reported_without_its_values() {
     for (entry, expected) in [
         (r#"{"command": "a", "args": ["${NONE}"]}"#, "unset_variable 1:48 x"),
         (r#"{"command": "a", "env": {"A": "${secret:gone}"}}"#, "no_secret 1:52 x"),
@@ -155,7 +155,7 @@ fn what_cannot_be_expanded_costs_the_server_only() {
 
 /// C02 and R3.4.
 #[test]
-fn the_same_id_twice_names_both_lines() {
+fn duplicate_id_names_both_lines() {
     let home = ConfigHome::new();
     home.write("home/config.json", "{\"mcpServers\": {\n\"x\": {\"command\": \"a\"},\n\"x\": {\"command\": \"b\"}, \"X\": {\"command\": \"c\"}, \"a b\": {}}}");
     let problems = home.load().problems;
@@ -165,7 +165,7 @@ fn the_same_id_twice_names_both_lines() {
 }
 
 #[test]
-fn what_a_login_refers_to_is_named() {
+fn references_in_oauth_are_listed() {
     let home = ConfigHome::new();
     let oauth = r#"{"client_id": "${ID}", "client_secret": "${secret:pass}"}"#;
     home.write("home/config.json", &format!(r#"{{"mcpServers": {{"x": {{"url": "http://h/", "oauth": {oauth}}}}}}}"#));
@@ -188,7 +188,7 @@ fn check_login(oauth: &str, expected: impl FnOnce(&mut AuthSettings)) {
 }
 
 #[test]
-fn a_login_is_resolved_to_what_it_needs() {
+fn oauth_settings_are_resolved() {
     let secret = |text: &str| Secret::new(text);
     check_login("{}", |_| ());
     check_login(r#"{"clientId": "me", "client_secret": "hush", "callbackPort": 7777, "dpop": "never"}"#, |login| {
@@ -226,7 +226,7 @@ fn a_login_is_resolved_to_what_it_needs() {
 }
 
 #[test]
-fn pages_in_two_places_need_a_word_on_where_tokens_come_from() {
+fn login_pages_of_two_origins_need_a_token_url() {
     let home = ConfigHome::new();
     for (more, is_enough) in [("", false), (r#", "token_url": "https://t/""#, true), (r#", "grant": "person""#, false)]
     {
@@ -241,7 +241,7 @@ fn pages_in_two_places_need_a_word_on_where_tokens_come_from() {
 }
 
 #[test]
-fn what_is_wrong_inside_a_setting_is_told() {
+fn problems_inside_a_setting_are_reported() {
     let home = ConfigHome::new();
     home.write("home/config.json", r#"{"reconnect": {"attempts": "5", "baseMS": 1}}"#);
     assert_eq!(told(&home.load().problems), ["wrong_type 1:28", "unknown_key 1:33"]);

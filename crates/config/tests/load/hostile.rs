@@ -11,7 +11,7 @@ use crate::support::{ConfigHome, told};
 
 /// C01, C04, C05: what cannot be read costs its file and no other.
 #[test]
-fn a_broken_file_is_told_and_the_others_count() {
+fn invalid_file_is_reported_and_the_others_apply() {
     for (text, expected) in [
         (&b"{\"mcpServers\": {\n  \"x\": }"[..], "unreadable 2:8"),
         (b"{} {}", "unreadable 1:4"),
@@ -38,7 +38,7 @@ fn a_broken_file_is_told_and_the_others_count() {
 
 /// C06.
 #[test]
-fn a_huge_file_is_read_or_refused() {
+fn huge_file_is_read_or_rejected() {
     let home = ConfigHome::new();
     let servers: Vec<String> =
         (0..10_000).map(|n| format!("\"s{n}\": {{\"command\": \"{}\"}}", "a".repeat(900))).collect();
@@ -57,7 +57,7 @@ fn a_huge_file_is_read_or_refused() {
 
 /// C15: what is no file is told at once, even where opening it would wait.
 #[test]
-fn what_is_no_file_is_refused() {
+fn fifo_and_directory_are_rejected() {
     let home = ConfigHome::new();
     let file = home.path("project/.mcp.json");
     assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
@@ -68,7 +68,7 @@ fn what_is_no_file_is_refused() {
 }
 
 #[test]
-fn a_project_cannot_point_elsewhere() {
+fn project_file_cannot_be_a_link_out_of_the_project() {
     let home = ConfigHome::new();
     let secret = home.write("home/secret.json", r#"{"mcpServers": {"x": {"command": "hush"}}}"#);
     symlink(&secret, home.path("project/.mcp.json")).unwrap();
@@ -82,7 +82,7 @@ fn a_project_cannot_point_elsewhere() {
 
 /// T02: nothing in a project's files makes its servers anything but unapproved.
 #[test]
-fn a_project_cannot_approve_itself() {
+fn project_cannot_approve_itself() {
     let home = ConfigHome::new();
     let text = r#"{"approved": true, "trust": true, "trustAll": true, "enableAllProjectMcpServers": true,
         "enabledMcpjsonServers": ["x"], "tokenStore": "file", "secretCommand": ["touch", "pwned"],
@@ -100,7 +100,7 @@ fn a_project_cannot_approve_itself() {
 
 /// A rule that cannot be read may have been there to forbid something.
 #[test]
-fn rules_that_are_not_understood_deny() {
+fn invalid_user_rules_deny() {
     for (rules, expected) in [
         (r#"[{"tool": "mcp__x__*", "action": "forbid"}]"#, &["mcp__x__*"][..]),
         (r#"[{"tool": "mcp__x__*", "action": "allow", "patern": "a"}]"#, &["mcp__x__*"]),
@@ -122,7 +122,7 @@ fn rules_that_are_not_understood_deny() {
 /// A project's rule that says nothing readable denies nothing of the user's: it is left without a name, and calls of the
 /// project's own servers are asked about.
 #[test]
-fn rules_of_a_project_that_are_not_understood_name_nothing() {
+fn unreadable_project_rules_have_an_empty_tool_name() {
     for (rules, expected) in [
         (r#"[{"tool": "mcp__x__*", "action": "forbid"}]"#, &["mcp__x__*"][..]),
         (r#"[{"action": "deny"}, "deny"]"#, &["", ""]),
@@ -138,7 +138,7 @@ fn rules_of_a_project_that_are_not_understood_name_nothing() {
 }
 
 #[test]
-fn a_file_of_the_users_that_is_not_understood_is_known_to_be_missing() {
+fn invalid_user_file_is_marked_unread() {
     for (file, text, expected) in [
         ("home/config.json", "{", true),
         ("home/config.json", "[]", true),
@@ -157,7 +157,7 @@ fn a_file_of_the_users_that_is_not_understood_is_known_to_be_missing() {
 
 /// What a server that was never approved names is not opened.
 #[test]
-fn files_of_unapproved_servers_are_left_alone() {
+fn env_file_of_unapproved_server_is_not_opened() {
     let home = ConfigHome::new();
     let vars = home.write("project/vars", "A=1\n");
     home.write("project/.mcp.json", r#"{"mcpServers": {"x": {"command": "a", "envFile": "vars"}}}"#);

@@ -11,7 +11,7 @@ fn server(program: &str) -> String {
 
 /// The layers that take effect without anybody's approval, low to high.
 #[test]
-fn a_higher_layer_replaces_an_entry_whole() {
+fn higher_layer_replaces_the_whole_entry() {
     let mut home = ConfigHome::new();
     home.write(
         "home/.mcp.json",
@@ -58,7 +58,7 @@ fn a_higher_layer_replaces_an_entry_whole() {
 }
 
 #[test]
-fn a_project_replaces_nothing_before_it_is_approved() {
+fn unapproved_project_entry_replaces_nothing() {
     let home = ConfigHome::new();
     home.write("home/config.json", &server("mine"));
     home.write("project/.mcp.json", &server("theirs"));
@@ -72,7 +72,7 @@ fn a_project_replaces_nothing_before_it_is_approved() {
 }
 
 #[test]
-fn an_entry_that_only_switches_off_needs_no_approval() {
+fn disabling_entry_needs_no_approval() {
     let home = ConfigHome::new();
     home.write("home/config.json", &server("mine"));
     home.write("project/.mcp.json", r#"{"mcpServers": {"one": {"enabled": false}, "none": {"disabled": true}}}"#);
@@ -82,7 +82,7 @@ fn an_entry_that_only_switches_off_needs_no_approval() {
 }
 
 #[test]
-fn a_file_can_be_off_as_a_whole() {
+fn whole_file_can_be_disabled() {
     let home = ConfigHome::new();
     home.write("home/.mcp.json", &server("lower"));
     let off =
@@ -94,7 +94,7 @@ fn a_file_can_be_off_as_a_whole() {
 }
 
 #[test]
-fn in_the_home_directory_the_shared_file_is_the_users_own() {
+fn shared_file_in_home_directory_belongs_to_the_user() {
     let mut home = ConfigHome::new();
     home.write("home/.mcp.json", &server("mine"));
     home.places.project = home.path("home");
@@ -102,7 +102,7 @@ fn in_the_home_directory_the_shared_file_is_the_users_own() {
 }
 
 #[test]
-fn only_what_was_named_has_to_be_there() {
+fn only_explicitly_named_files_must_exist() {
     let mut home = ConfigHome::new();
     assert!(home.load().problems.is_empty());
     home.places.user_was_named = true;
@@ -111,7 +111,7 @@ fn only_what_was_named_has_to_be_there() {
 }
 
 #[test]
-fn settings_are_the_users_and_rules_add_up() {
+fn settings_are_user_only_and_rules_accumulate() {
     let home = ConfigHome::new();
     let text = r#"{"healthCheckMs": 5000, "toolNames": "<tool>@<server>", "model": "m",
         "permissions": [{"tool": "mcp__a__*", "action": "allow"}], "providers": {"x": {"format": "chat", "baseUrl": "u"}},

@@ -8,7 +8,7 @@ use crate::support::{ConfigHome, told};
 
 /// Each text is what stands in the braces of `providers`, and what is told of it.
 #[test]
-fn a_bad_provider_is_told_with_its_place_and_costs_only_itself() {
+fn invalid_provider_has_position_and_affects_only_itself() {
     for (providers, expected) in [
         (r#""anthropic": {}"#, &[][..]),
         (r#""own": {"format": "chat", "baseUrl": "http://h", "_note": 1}"#, &[]),
@@ -39,7 +39,7 @@ fn a_bad_provider_is_told_with_its_place_and_costs_only_itself() {
 }
 
 #[test]
-fn a_name_that_is_nearly_known_is_suggested() {
+fn similar_provider_name_is_suggested() {
     let home = ConfigHome::new();
     home.write("home/config.json", r#"{"providers": {"antropic": {}}}"#);
     let config = home.load();
@@ -62,20 +62,21 @@ fn resolved(home: &ConfigHome, name: &str) -> Result<ResolvedProvider, String> {
 }
 
 #[test]
-fn everything_it_says_is_typed_and_expanded() {
+fn provider_keys_are_typed_and_expanded() {
     let mut home = ConfigHome::new();
     home.set("PORT", "8080");
     home.write(
         "home/config.json",
         r#"{"model": "own/large", "providers": {"own": {
             "format": "responses", "baseUrl": "http://127.0.0.1:${PORT}/v1", "apiKey": "${secret:kept}",
-            "headers": {"X-Team": "${TEAM:-blue}"}, "maxTokens": 99, "contextTokens": 4096, "effort": "low",
+            "headers": {"X-Team": "${TEAM:-blue}"}, "maxTokens": 99, "contextTokens": 4096, "toolTokens": 0, "effort": "low",
             "model": "small", "proxy": "http://p:1", "ca": ["ca.pem"]}}}"#,
     );
     assert_eq!(home.load().settings.model.as_deref(), Some("own/large"));
     let own = provider(&home, "own");
     assert_eq!((own.format, own.effort), (Some(ProviderFormat::Responses), Some(ProviderEffort::Low)));
     assert_eq!((own.max_tokens, own.context_tokens, own.model.as_deref()), (Some(99), Some(4096), Some("small")));
+    assert_eq!(own.tool_tokens, Some(0));
     let found = resolved(&home, "own").unwrap();
     assert_eq!(found.base_url.unwrap().as_str(), "http://127.0.0.1:8080/v1");
     assert_eq!((found.api_key.unwrap().reveal(), found.proxy.unwrap().reveal()), ("hush", "http://p:1"));
@@ -84,7 +85,7 @@ fn everything_it_says_is_typed_and_expanded() {
 }
 
 #[test]
-fn what_cannot_be_expanded_is_told_where_it_stands() {
+fn unresolved_provider_reference_has_position() {
     for (own, expected) in [
         (r#""baseUrl": "http://h", "apiKey": "${NONE}""#, "unset_variable 1:73"),
         (r#""baseUrl": "http://h", "apiKey": "${secret:other}""#, "no_secret 1:73"),
@@ -103,7 +104,7 @@ fn what_cannot_be_expanded_is_told_where_it_stands() {
 }
 
 #[test]
-fn a_key_is_never_shown_and_a_projects_counts_for_nothing() {
+fn api_key_is_redacted_and_project_providers_ignored() {
     let mut home = ConfigHome::new();
     let own =
         |key: &str| format!(r#"{{"providers": {{"openai": {{"apiKey": "{key}", "headers": {{"A": "{key}"}}}}}}}}"#);
@@ -120,7 +121,7 @@ fn a_key_is_never_shown_and_a_projects_counts_for_nothing() {
 }
 
 #[test]
-fn known_providers_need_no_configuration() {
+fn known_providers_have_valid_defaults() {
     for known in KNOWN_PROVIDERS {
         assert!(url::Url::parse(known.base_url).is_ok(), "{}", known.name);
         assert!(u64::from(known.max_tokens) < known.context_tokens, "{}", known.name);

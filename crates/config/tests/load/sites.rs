@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use wharf_config::{ApprovalKey, ApprovalStore, ApprovalSubject, ServerApproval};
-use wharf_spec::{LaunchRefusal, ServerSpec, StdioSpec};
+use wharf_spec::{HttpSpec, LaunchRefusal, ServerSpec, StdioSpec};
 
 use crate::support::{ConfigHome, told};
 
@@ -41,7 +41,7 @@ fn started(home: &ConfigHome) -> (PathBuf, PathBuf) {
 }
 
 #[test]
-fn paths_are_relative_to_their_file_and_users_servers_start_in_a_private_directory() {
+fn paths_are_relative_to_their_file_cwd_is_private() {
     for file in ["home/.mcp.json", "home/config.json", "flags/wharf.json"] {
         let mut home = ConfigHome::new();
         let path = home.write(file, RELATIVE);
@@ -61,7 +61,7 @@ fn paths_are_relative_to_their_file_and_users_servers_start_in_a_private_directo
 }
 
 #[test]
-fn a_projects_own_servers_start_in_the_project() {
+fn project_server_starts_in_the_project() {
     for file in ["project/.mcp.json", "project/.wharf/config.json"] {
         let home = ConfigHome::new();
         home.write(file, RELATIVE);
@@ -72,7 +72,7 @@ fn a_projects_own_servers_start_in_the_project() {
 }
 
 #[test]
-fn a_relative_path_in_a_variable_is_refused() {
+fn relative_path_in_environment_variable_is_refused() {
     for entry in
         [r#"{"command": "./run"}"#, r#"{"command": "a", "envFile": "vars"}"#, r#"{"command": "a", "cwd": "x"}"#]
     {
@@ -89,7 +89,7 @@ fn a_relative_path_in_a_variable_is_refused() {
 }
 
 #[test]
-fn where_no_private_directory_can_be_made_a_server_starts_in_the_root_directory() {
+fn root_directory_is_the_fallback_working_directory() {
     let mut home = ConfigHome::new();
     home.write("home/config.json", r#"{"mcpServers": {"x": {"command": "a"}}}"#);
     home.write("state/servers", "a file in the way");
@@ -99,7 +99,7 @@ fn where_no_private_directory_can_be_made_a_server_starts_in_the_root_directory(
 }
 
 #[test]
-fn a_users_server_that_names_the_project_is_approved_once_per_directory() {
+fn project_reference_needs_approval_per_directory() {
     for entry in [
         r#"{"command": "a", "cwd": "${project}"}"#,
         r#"{"command": "a", "args": ["--root=${project}/src"]}"#,
@@ -137,7 +137,7 @@ type Change = (&'static str, fn(&ConfigHome));
 
 /// S1: an approval is compared again before every start.
 #[test]
-fn what_has_changed_since_it_was_approved_is_not_started() {
+fn changes_since_approval_prevent_the_start() {
     let script = "#!/bin/sh\n";
     let changes: [Change; 6] = [
         ("program", |home| std::fs::write(home.path("project/run"), "#!/bin/sh\nevil\n").unwrap()),
@@ -176,7 +176,7 @@ fn what_has_changed_since_it_was_approved_is_not_started() {
 
 /// M: the program in the question is the program that is started.
 #[test]
-fn a_program_that_was_not_shown_is_not_started() {
+fn program_other_than_approved_is_not_started() {
     let home = ConfigHome::new();
     let run = home.write("project/run", "#!/bin/sh\n");
     executable(&run);
@@ -185,4 +185,76 @@ fn a_program_that_was_not_shown_is_not_started() {
     let check = stdio(&home, "x").launch_check.unwrap();
     let refusal = check.check(Some(Path::new("/bin/sh"))).unwrap_err();
     assert!(matches!(&refusal, LaunchRefusal::OtherProgram { approved: Some(path), .. } if *path == run), "{refusal}");
+}
+
+fn http(home: &ConfigHome, name: &str) -> HttpSpec {
+    match home.resolve(name).unwrap().spec {
+        ServerSpec::Http(spec) => spec,
+        ServerSpec::Stdio(_) => panic!("{name} is started"),
+    }
+}
+
+/// The user's own program gets all variables and starts in the root directory; a project's gets few, and its directory.
+#[test]
+fn headers_command_prints_headers_as_a_json_object() {
+    let mut home = ConfigHome::new();
+    home.set("TOKEN", "hush");
+    home.write_program(
+        "home/headers",
+        "#!/bin/sh\nprintf '{\"X-At\": \"%s\", \"X-Token\": \"%s%s\"}' \"$PWD\" \"$1\" \"$TOKEN\"\n",
+    );
+    let entry = r#"{"mcpServers": {"x": {"url": "http://127.0.0.1/", "headersCommand": ["./headers", "t-"]}}}"#;
+    home.write("home/config.json", entry);
+    let headers = |home: &ConfigHome| -> Vec<(String, String)> {
+        let found = http(home, "x").headers_source.unwrap().load().unwrap();
+        found.into_iter().map(|(name, value)| (name, value.reveal().to_owned())).collect()
+    };
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(headers(&home), [pair("X-At", "/"), pair("X-Token", "t-hush")]);
+    std::fs::remove_file(home.path("home/config.json")).unwrap();
+    home.write("project/.mcp.json", entry);
+    std::fs::rename(home.path("home/headers"), home.path("project/headers")).unwrap();
+    let directory = home.path("project").display().to_string();
+    assert_eq!(headers(&home), [pair("X-At", &directory), pair("X-Token", "t-")]);
+}
+
+#[test]
+fn headers_command_with_other_output_is_an_error_without_the_output() {
+    let home = ConfigHome::new();
+    let entry = r#"{"mcpServers": {"x": {"url": "http://127.0.0.1/", "headersCommand": ["./headers"]}}}"#;
+    home.write("home/config.json", entry);
+    for (script, expected) in [
+        ("echo hush", "is not a JSON object of strings"),
+        ("echo '{\"X-A\": 1}'", "is not a JSON object of strings"),
+        ("echo '[\"hush\"]'", "is not a JSON object of strings"),
+        ("echo '{\"X-A\": \"hush\"}'; echo no >&2; exit 3", "failed (exit status: 3): no"),
+        ("yes hush", "longer than 64 KiB"),
+        ("true", "empty"),
+    ] {
+        home.write_program("home/headers", &format!("#!/bin/sh\n{script}\n"));
+        let error = http(&home, "x").headers_source.unwrap().load().unwrap_err();
+        assert!(error.contains(expected) && !error.contains("hush"), "{script}: {error}");
+    }
+}
+
+/// The program that makes headers is approved like one that is started, with its content.
+#[test]
+fn changed_headers_command_needs_a_new_approval() {
+    let home = ConfigHome::new();
+    home.write_program("project/headers", "#!/bin/sh\necho '{}'\n");
+    let entry = r#"{"mcpServers": {"x": {"url": "http://127.0.0.1/", "headersCommand": ["./headers"]}}}"#;
+    home.write("project/.mcp.json", entry);
+    assert_eq!(home.load().server("x").unwrap().approval, ServerApproval::Needed);
+    approve(&home, "x");
+    assert!(matches!(home.load().server("x").unwrap().approval, ServerApproval::Approved(_)));
+    let check = http(&home, "x").launch_check.unwrap();
+    assert_eq!(check.check(None), Ok(()));
+    home.write_program("project/headers", "#!/bin/sh\nevil\n");
+    assert!(matches!(check.check(None), Err(LaunchRefusal::Changed(_))));
+    assert_eq!(home.load().server("x").unwrap().approval, ServerApproval::Changed);
+    let config = home.load();
+    let what = ApprovalSubject::inspect(config.server("x").unwrap().described.as_ref().unwrap(), &home.around);
+    let lines = what.lines().join("\n");
+    assert!(lines.contains("headers command 1: ./headers") && lines.contains("program file: "), "{lines}");
+    assert!(lines.contains("warning: runs a program on this machine to make headers"), "{lines}");
 }

@@ -36,7 +36,7 @@ fn check(config: &Config, names: &[&str], problems: &[&str]) {
 }
 
 #[tokio::test]
-async fn a_file_that_is_written_replaced_or_new_is_read_again() {
+async fn written_replaced_and_new_files_are_reloaded() {
     let home = ConfigHome::new();
     home.write("home/config.json", &server("one", "a"));
     let mut watch = watch(reader(&home));
@@ -53,7 +53,7 @@ async fn a_file_that_is_written_replaced_or_new_is_read_again() {
 
 /// C16, C17: a file nobody can read costs nothing of what it said before, and is told of.
 #[tokio::test]
-async fn a_file_in_a_bad_way_says_what_it_said_before() {
+async fn unreadable_file_preserves_its_last_content() {
     let home = ConfigHome::new();
     home.write("home/config.json", &server("one", "a"));
     home.write("home/.mcp.json", &server("two", "a"));
@@ -78,7 +78,7 @@ async fn a_file_in_a_bad_way_says_what_it_said_before() {
 
 /// Whoever reads by hand knows what the watch has seen, and the watch what was read by hand.
 #[tokio::test]
-async fn all_who_read_with_one_reader_remember_together() {
+async fn clones_of_a_reader_share_the_last_content() {
     let home = ConfigHome::new();
     home.write("home/config.json", &server("one", "a"));
     let reader = reader(&home);
@@ -94,7 +94,7 @@ async fn all_who_read_with_one_reader_remember_together() {
 }
 
 #[test]
-fn what_a_file_said_that_is_gone_is_forgotten_for_whoever_asks() {
+fn explicit_reload_forgets_removed_files() {
     let home = ConfigHome::new();
     let file = home.write("home/config.json", &server("one", "a"));
     let reader = reader(&home);
@@ -104,5 +104,20 @@ fn what_a_file_said_that_is_gone_is_forgotten_for_whoever_asks() {
     std::fs::remove_file(file).unwrap();
     check(&reader.read(), &["one"], &["file_gone 1:1"]);
     check(&reader.reload(), &[], &[]);
+    check(&reader.read(), &[], &[]);
+}
+
+/// `wharf remove` deletes an emptied file of the project with its directory; an editor that saves deletes the file alone.
+#[test]
+fn project_file_removed_with_its_directory_is_forgotten() {
+    let home = ConfigHome::new();
+    let file = home.write("project/.wharf/config.json", &server("one", "a"));
+    let reader = reader(&home);
+    check(&reader.read(), &["one"], &[]);
+    std::fs::remove_file(&file).unwrap();
+    check(&reader.read(), &["one"], &["file_gone 1:1"]);
+    std::fs::remove_dir(file.parent().unwrap()).unwrap();
+    check(&reader.read(), &[], &[]);
+    std::fs::create_dir(file.parent().unwrap()).unwrap();
     check(&reader.read(), &[], &[]);
 }

@@ -17,17 +17,10 @@ mod crowd;
 mod kills;
 mod page;
 
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use wharf_testkit::torture::{TortureRow, TortureSuite};
 
 /// What came of one kind of torture.
-pub struct Row {
-    name: &'static str,
-    what: String,
-    times: usize,
-    tally: Tally,
-    took: Duration,
-}
+pub type Row = TortureRow<Tally>;
 
 /// What must not have happened, all but the last.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -44,14 +37,14 @@ pub struct Tally {
     pub caught: usize,
 }
 
-/// Does its worst as many times as there are runs.
-type Torture = fn(usize) -> Row;
-
-struct Arguments {
-    filter: String,
-    runs: usize,
-    table: Option<PathBuf>,
-}
+const SUITE: TortureSuite<Tally> = TortureSuite {
+    tests: &[("c08-crowd", crowd::run), ("c10-kills", kills::run)],
+    title: "Configuration files survive their writers",
+    columns: &["lost", "torn", "held up by a lock", "left behind"],
+    note: "Lost: an edit that was reported and is not in the file. Torn: a file that cannot be read, or lacks one of \
+           the comments it began with. Held up: the next edit did not get the lock within two seconds. Left behind: \
+           files beside the file after the next edit.",
+};
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -59,52 +52,16 @@ fn main() {
     match *words {
         ["writer", "add", path, process, count] => crowd::add(path.as_ref(), process, count.parse().unwrap()),
         ["writer", "rewrite", path] => kills::rewrite(path.as_ref()),
-        _ => std::process::exit(run(&read(&words))),
+        _ => std::process::exit(SUITE.run(&words)),
     }
 }
 
-fn run(arguments: &Arguments) -> i32 {
-    let tests: [(&str, Torture); 2] = [("c08-crowd", crowd::run), ("c10-kills", kills::run)];
-    let tests = tests.iter().filter(|(name, _)| name.contains(&arguments.filter));
-    let rows: Vec<Row> = tests.map(|(_, test)| timed(*test, arguments.runs)).collect();
-    for row in &rows {
-        let remark = if row.is_good() { "ok".to_owned() } else { format!("FAILED: {:?}", row.tally) };
-        println!("test torture/{} ({} times, {:.1} s) ... {remark}", row.name, row.times, row.took.as_secs_f64());
-    }
-    if let Some(table) = &arguments.table {
-        page::write(table, &rows);
-    }
-    let failed = rows.iter().filter(|row| !row.is_good()).count();
-    println!(
-        "\ntest result: {}. {} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out",
-        if failed == 0 { "ok" } else { "FAILED" },
-        rows.len() - failed
-    );
-    i32::from(failed > 0 || rows.is_empty())
-}
-
-fn timed(test: Torture, runs: usize) -> Row {
-    let began = Instant::now();
-    let row = test(runs);
-    Row { took: began.elapsed(), ..row }
-}
-
-impl Row {
+impl wharf_testkit::torture::Tally for Tally {
     fn is_good(&self) -> bool {
-        self.tally == Tally { caught: self.tally.caught, ..Tally::default() }
+        *self == Self { caught: self.caught, ..Self::default() }
     }
-}
 
-fn read(words: &[&str]) -> Arguments {
-    let mut arguments = Arguments { filter: String::new(), runs: 1, table: None };
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        match *word {
-            "--runs" => arguments.runs = words.next().and_then(|runs| runs.parse().ok()).unwrap_or(1),
-            "--table" => arguments.table = words.next().map(PathBuf::from),
-            word if !word.starts_with('-') => arguments.filter = word.to_owned(),
-            _ => {}
-        }
+    fn cells(&self) -> Vec<usize> {
+        vec![self.lost, self.torn, self.held_up, self.left]
     }
-    arguments
 }

@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn only_loopback_will_do() {
+    fn only_loopback_addresses_are_accepted() {
         for text in ["127.0.0.1:80", ":80", "80", "localhost:80", "LOCALHOST:80"] {
             check(text, "127.0.0.1:80");
         }

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_silent_stream_shows_that_it_is_alive() {
+    async fn idle_stream_sends_keep_alive_comments() {
         let feed = Arc::<EventFeed>::default();
         let mut reader = EventStream::new(Arc::clone(&feed), feed.open(), ()).with_event_ids(7).with_priming_event();
         assert_eq!(next(&mut reader).await.unwrap(), "id: 7-0\ndata: \n\n");

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_goes_on_where_the_last_one_was_or_where_it_says() {
+    fn reader_resumes_at_its_position() {
         let feed = EventFeed::default();
         for number in 1..=3 {
             feed.push(&json!(number));
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_much_is_kept() {
+    fn buffer_is_limited() {
         let feed = EventFeed::default();
         let mut slow = feed.open();
         for number in 0..=MAX_BUFFERED_MESSAGES {

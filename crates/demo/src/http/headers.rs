@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn an_argument_and_its_header_agree() {
+    fn header_must_match_its_argument() {
         check(json!("north"), Some("north"), true);
         check(json!("north"), Some("North"), false);
         check(json!("north"), Some("=?base64?bm9ydGg=?="), true);

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_pages_of_others_are_refused() {
+    fn foreign_hosts_and_origins_are_rejected() {
         check("127.0.0.1:8080", None, true);
         check("localhost:8080", None, true);
         check("[::1]:8080", None, true);

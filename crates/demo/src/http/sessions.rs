@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_recently_used_session_gives_way() {
+    fn least_recently_used_session_is_evicted() {
         let sessions = SessionTable::default();
         let made: Vec<_> = (0..=MAX_SESSIONS).map(|_| session()).collect();
         for session in &made[..MAX_SESSIONS] {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn only_streams_that_are_kept_are_taken_up() {
+    fn only_stored_streams_can_be_resumed() {
         let session = session();
         let feeds: Vec<_> = (0..=MAX_STREAMS).map(|_| Arc::<EventFeed>::default()).collect();
         let numbers: Vec<_> = feeds.iter().map(|feed| session.store_stream(feed)).collect();

@@ -25,7 +25,7 @@ fn capable_client(revision: &'static str) -> DemoTestClient {
 }
 
 #[test]
-fn forms_come_back_as_they_were_filled_in() {
+fn form_content_is_returned_unchanged() {
     let content = json!({"ship": "Ångström \"2\"", "nights": 3, "pilot": false, "length": 12.5});
     for revision in FORMS {
         let client = capable_client(revision);
@@ -69,7 +69,7 @@ fn forms_have_the_fields_of_their_revision() {
 }
 
 #[test]
-fn nobody_is_asked_what_they_cannot_answer() {
+fn missing_client_capability_is_an_error() {
     let table = [
         ("book_berth", json!({}), json!({"elicitation": {"form": {}}})),
         ("many_questions", json!({}), json!({"elicitation": {"form": {}}})),
@@ -94,7 +94,7 @@ fn nobody_is_asked_what_they_cannot_answer() {
 }
 
 #[test]
-fn pages_are_opened_in_the_manner_of_the_revision() {
+fn url_elicitation_follows_the_revision() {
     for revision in ["2025-11-25", MODERN] {
         let client = capable_client(revision);
         let said = client.converse("open_harbour_page", json!({}), |_| json!({"action": "accept"}));
@@ -111,7 +111,7 @@ fn pages_are_opened_in_the_manner_of_the_revision() {
 }
 
 #[test]
-fn a_page_asked_for_by_an_error_is_done_before_the_retry() {
+fn url_elicitation_error_completes_before_the_retry() {
     let client = capable_client("2025-11-25");
     for _ in 0..2 {
         let error = client.call("open_harbour_page", json!({"via": "error"}))["error"].take();
@@ -127,7 +127,7 @@ fn a_page_asked_for_by_an_error_is_done_before_the_retry() {
 }
 
 #[test]
-fn the_model_is_asked_and_may_use_a_tool() {
+fn sampling_request_is_sent_with_or_without_tools() {
     let plain = |_: &Value| json!({"role": "assistant", "content": {"type": "text", "text": "Soon."}, "model": "m"});
     for revision in HANDSHAKES.into_iter().chain([MODERN]) {
         let said = capable_client(revision).converse("ask_model", json!({"question": "When?"}), plain);
@@ -153,7 +153,7 @@ fn the_model_is_asked_and_may_use_a_tool() {
 }
 
 #[test]
-fn roots_are_shown() {
+fn roots_are_returned() {
     for revision in HANDSHAKES.into_iter().chain([MODERN]) {
         let roots = json!({"roots": [{"uri": "file:///srv/a"}, {"uri": "file:///srv/b", "name": "B"}]});
         let said = capable_client(revision).converse("show_roots", json!({}), |_| roots.clone());
@@ -163,7 +163,7 @@ fn roots_are_shown() {
 }
 
 #[test]
-fn many_questions_take_as_many_rounds() {
+fn questions_take_the_requested_number_of_rounds() {
     let aye = |_: &Value| json!({"action": "accept", "content": {"answer": "aye"}});
     for revision in FORMS {
         let client = capable_client(revision);
@@ -182,7 +182,7 @@ fn many_questions_take_as_many_rounds() {
 }
 
 #[test]
-fn prompts_and_resources_ask_as_well() {
+fn prompts_and_resources_can_request_input() {
     let table = [
         ("prompts/get", json!({"name": "pilot"}), "/messages/0/content/text", -32602),
         ("resources/read", json!({"uri": "harbour://log"}), "/contents/0/text", -32002),
@@ -205,7 +205,7 @@ fn prompts_and_resources_ask_as_well() {
 }
 
 #[test]
-fn the_stubborn_tool_is_never_content() {
+fn stubborn_tool_always_requests_more_input() {
     let client = capable_client(MODERN);
     let mut params = json!({"name": "stubborn"});
     for _ in 0..20 {
@@ -218,7 +218,7 @@ fn the_stubborn_tool_is_never_content() {
 }
 
 #[test]
-fn a_state_is_good_for_one_retry_of_its_own_call() {
+fn request_state_is_valid_for_one_retry_of_its_call() {
     let begin = |client: &DemoTestClient| {
         let result = client.call("book_berth", json!({}))["result"].take();
         result["requestState"].as_str().unwrap().to_owned()
@@ -250,7 +250,7 @@ fn a_state_is_good_for_one_retry_of_its_own_call() {
 }
 
 #[test]
-fn errors_of_the_client_are_told_and_strange_responses_ignored() {
+fn client_errors_are_reported_stray_responses_ignored() {
     let client = capable_client("2025-11-25");
     let id = client.start_call("show_roots", json!({}));
     let asked = client.receive();
@@ -267,7 +267,7 @@ fn errors_of_the_client_are_told_and_strange_responses_ignored() {
 }
 
 #[test]
-fn a_call_that_waits_for_an_answer_is_let_go() {
+fn waiting_call_ends_on_cancel_or_close() {
     for by_closing in [false, true] {
         let client = capable_client("2025-11-25");
         let idle = Arc::strong_count(&client.harness.out);

@@ -8,7 +8,7 @@ use super::{HANDSHAKES, MODERN, revisions};
 const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
 #[test]
-fn log_messages_are_sent_from_the_level_that_was_set() {
+fn log_messages_are_sent_from_the_set_level() {
     let log = |client: &DemoTestClient, level: &str| {
         let id = client.start_call("log_something", json!({"level": level, "message": "fog"}));
         first_notification(client, id)
@@ -27,7 +27,7 @@ fn log_messages_are_sent_from_the_level_that_was_set() {
 }
 
 #[test]
-fn a_stateless_request_says_itself_what_it_wants_logged() {
+fn stateless_request_sets_its_own_log_level() {
     let client = DemoTestClient::new(MODERN, json!({}));
     let table = [(None, false), (Some("debug"), true), (Some("info"), true), (Some("notice"), false)];
     for (wanted, is_sent) in table {
@@ -74,7 +74,7 @@ fn names(client: &DemoTestClient, kind: &str) -> Vec<String> {
 }
 
 #[test]
-fn handshake_clients_hear_of_every_changed_list() {
+fn handshake_clients_are_notified_of_list_changes() {
     for revision in HANDSHAKES {
         let client = DemoTestClient::new(revision, json!({}));
         for (tool, method, kind, name) in CHANGES {
@@ -90,7 +90,7 @@ fn handshake_clients_hear_of_every_changed_list() {
 }
 
 #[test]
-fn handshake_clients_hear_of_resources_they_subscribed_to() {
+fn handshake_clients_are_notified_of_subscribed_resources() {
     for revision in HANDSHAKES {
         let client = DemoTestClient::new(revision, json!({}));
         let tide = json!({"uri": "harbour://tide"});
@@ -120,7 +120,7 @@ fn listen(client: &DemoTestClient, notifications: Value) -> (u64, Value) {
 }
 
 #[test]
-fn listens_hear_what_they_name_and_nothing_else() {
+fn listen_streams_receive_only_requested_changes() {
     let client = DemoTestClient::new(MODERN, json!({}));
     let lists = json!({"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true});
     let (of_lists, honoured) = listen(&client, lists.clone());
@@ -146,7 +146,7 @@ fn listens_hear_what_they_name_and_nothing_else() {
 }
 
 #[test]
-fn listens_end_in_every_way() {
+fn listen_streams_end_by_result_cancel_or_error() {
     let client = DemoTestClient::new(MODERN, json!({}));
     for how in ["result", "cancelled", "error"] {
         let ids = [listen(&client, json!({"toolsListChanged": true})).0, listen(&client, json!({})).0];
@@ -176,7 +176,7 @@ fn listens_end_in_every_way() {
 }
 
 #[test]
-fn the_id_of_a_listen_is_in_use() {
+fn listen_id_is_in_use() {
     let client = DemoTestClient::new(MODERN, json!({}));
     let (id, _) = listen(&client, json!({}));
     client.harness.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/list", "params": {}}));
@@ -184,7 +184,7 @@ fn the_id_of_a_listen_is_in_use() {
 }
 
 #[test]
-fn what_changes_is_not_kept_for_long() {
+fn changing_lists_have_short_ttl() {
     let client = DemoTestClient::new(MODERN, json!({}));
     let table = [
         ("tools/list", json!({}), 5_000),
@@ -202,7 +202,7 @@ fn what_changes_is_not_kept_for_long() {
 }
 
 #[test]
-fn each_revision_declares_what_it_has() {
+fn each_revision_declares_its_capabilities() {
     for revision in revisions() {
         let client = DemoTestClient::new(revision, json!({}));
         let introduction = if client.is_modern() {
@@ -232,7 +232,7 @@ fn each_revision_declares_what_it_has() {
 }
 
 #[test]
-fn skills_are_there_in_the_revision_that_has_them() {
+fn skills_are_available_in_the_latest_revision_only() {
     let file = json!({"uri": "skill://mooring/references/KNOTS.md"});
     let client = DemoTestClient::new(MODERN, json!({}));
     let skills = client.request("skills/list", json!({}))["result"]["skills"].take();

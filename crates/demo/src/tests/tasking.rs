@@ -62,7 +62,7 @@ fn notification_with_status(client: &DemoTestClient, status: &str) -> Value {
 }
 
 #[test]
-fn without_tasks_the_work_is_a_call_with_progress() {
+fn call_without_task_reports_progress() {
     for revision in revisions() {
         let client = DemoTestClient::new(revision, json!({}));
         let arguments = json!({"containers": 2, "interval_ms": 0});
@@ -77,7 +77,7 @@ fn without_tasks_the_work_is_a_call_with_progress() {
 }
 
 #[test]
-fn a_modern_task_asks_goes_on_and_keeps_its_result() {
+fn stateless_task_requests_input_and_completes() {
     let client = modern();
     let task = start(&client, json!({"containers": 2, "interval_ms": 0, "ask": true}));
     assert_eq!(task["resultType"], "task");
@@ -111,7 +111,7 @@ fn a_modern_task_asks_goes_on_and_keeps_its_result() {
 }
 
 #[test]
-fn a_modern_task_is_cancelled_for_good() {
+fn cancelled_stateless_task_stays_cancelled() {
     let client = modern();
     let task = start(&client, json!({"interval_ms": 60_000}));
     follow(&client, &task);
@@ -127,7 +127,7 @@ fn a_modern_task_is_cancelled_for_good() {
 }
 
 #[test]
-fn a_modern_task_fails_for_want_of_a_capability_and_is_unknown_without_the_extension() {
+fn stateless_task_needs_capability_and_extension() {
     let client = DemoTestClient::new(MODERN, json!({"extensions": {"io.modelcontextprotocol/tasks": {}}}));
     let task = start(&client, json!({"ask": true}));
     let failed = poll(&client, &task);
@@ -139,7 +139,7 @@ fn a_modern_task_fails_for_want_of_a_capability_and_is_unknown_without_the_exten
 }
 
 #[test]
-fn a_core_task_tells_its_status_and_its_result_waits() {
+fn core_task_reports_status_and_result_blocks() {
     let client = DemoTestClient::new(CORE, json!({"elicitation": {}}));
     let task = start(&client, json!({"containers": 1, "interval_ms": 0, "ask": true}));
     assert_eq!((&task["status"], &task["ttl"]), (&json!("working"), &json!(60_000)));
@@ -168,7 +168,7 @@ fn a_core_task_tells_its_status_and_its_result_waits() {
 }
 
 #[test]
-fn a_core_task_that_reports_failure_has_failed_and_a_cancelled_one_has_no_result() {
+fn failed_core_task_has_error_cancelled_has_no_result() {
     let client = DemoTestClient::new(CORE, json!({}));
     let task = start(&client, json!({"ask": true}));
     notification_with_status(&client, "failed");
@@ -189,7 +189,7 @@ fn a_core_task_that_reports_failure_has_failed_and_a_cancelled_one_has_no_result
 }
 
 #[test]
-fn core_tools_say_whether_they_are_tasks() {
+fn core_tools_enforce_their_task_support() {
     let client = DemoTestClient::new(CORE, json!({}));
     assert_eq!(client.call("survey_hull", json!({}))["error"]["code"], -32601);
     let echo = json!({"name": "echo", "arguments": {"text": "a"}, "task": {}});

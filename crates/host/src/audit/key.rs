@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_private_random_and_stays() {
+    fn key_is_private_random_and_persistent() {
         let places = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let [one, two] = places.each_ref().map(|place| place.path().canonicalize().unwrap().join("audit.key"));
         let digest = |path: &Path| AuditKey::open(path).unwrap().digest(b"{}");

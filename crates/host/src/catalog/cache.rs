@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_listed_comes_back_byte_for_byte() {
+    fn cached_lists_round_trip_byte_for_byte() {
         let found = decode_sample(document().as_bytes().to_vec()).unwrap();
         let raws = |listed: &ServerLists| {
             let tools = listed.tools.iter().map(|tool| tool.raw.clone());
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_asked_for_is_not_kept_as_empty() {
+    fn unrequested_lists_are_not_cached_as_empty() {
         let unasked = vec![ListName::Resources, ListName::Templates, ListName::Prompts];
         let tools_only = ServerLists { unasked: unasked.clone(), ..lists_with_tools(&["a"]) };
         let document = encode_cache(&tools_only, "me", SystemTime::UNIX_EPOCH).unwrap();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_the_right_document_is_an_error() {
+    fn invalid_cache_documents_are_rejected() {
         let text = document().as_str().to_owned();
         for (document, expected) in [
             (String::new(), "the cached catalog is damaged"),
@@ -240,7 +240,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_damage_makes_it_panic(at in 0..400usize, byte in any::<u8>(), cut in 0..400usize) {
+        fn damaged_cache_never_panics(at in 0..400usize, byte in any::<u8>(), cut in 0..400usize) {
             let mut text = document().as_bytes().to_vec();
             let last = text.len() - 1;
             text[at.min(last)] = byte;

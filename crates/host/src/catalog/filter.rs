@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_excluded_stays_so() {
+    fn exclude_globs_take_precedence_over_include() {
         const TOOLS: [&str; 4] = ["read_file", "read_dir", "write_file", "Read"];
         for (include, exclude, admitted, unmatched) in [
             (None, &[][..], &TOOLS[..], &[][..]),

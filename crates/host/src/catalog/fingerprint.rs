@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn spelling_makes_no_difference() {
+    fn formatting_does_not_change_the_fingerprint() {
         let plain = digest_text(r#"{"name":"a","inputSchema":{"type":"object","x":[1,2]}}"#);
         for text in [
             r#"{"inputSchema":{"x":[1,2],"type":"object"},"name":"a"}"#,
@@ -94,7 +94,7 @@ mod tests {
         "outputSchema":{"description":"@"}}"#;
 
     #[test]
-    fn every_text_makes_a_difference() {
+    fn every_text_changes_the_fingerprint() {
         let places = PLACES.matches('@').count();
         assert!(places >= 22, "{places}");
         let poisoned = |place: usize| {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn digits_and_shapes_make_a_difference() {
+    fn numbers_and_structure_change_the_fingerprint() {
         let texts = [
             r#"{"a":12345678901234567890123}"#,
             r#"{"a":12345678901234567890124}"#,

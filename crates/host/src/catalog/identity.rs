@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_and_order_of_names_are_not_in_it() {
+    fn identity_ignores_secrets_and_name_order() {
         for (one, other) in [
             (stdio_spec("a", &["b"], &[("X", "1"), ("Y", "2")]), stdio_spec("a", &["b"], &[("Y", "3"), ("X", "4")])),
             (
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_else_differs_makes_another_server() {
+    fn identity_differs_for_any_other_change() {
         let mut elsewhere = StdioSpec { program: "a".into(), cwd: Some("/x".into()), ..StdioSpec::default() };
         let in_folder = ServerSpec::Stdio(elsewhere.clone());
         elsewhere.inherit_env = true;

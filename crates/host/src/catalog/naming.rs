@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn each_style_has_its_name_where_that_is_clear() {
+    fn unambiguous_names_follow_their_style() {
         use NameStyle::{At, Colons, Double, Hashed, Single};
         for (style, server, tool, shown, alias) in [
             (Double, "git", "status", "mcp__git__status", "mcp__git__status"),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_mean_two_things_gets_a_hash() {
+    fn ambiguous_names_get_a_hash() {
         use NameStyle::{Double, Single};
         for (style, server, tool) in [
             (Double, "a__b", "c"),
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_keep_both_parts_recognisable() {
+    fn long_names_keep_the_start_of_both_parts() {
         let (shown, alias) = names(NameStyle::Double, &"s".repeat(64), &"t".repeat(100));
         assert_eq!(shown, format!("mcp__{}__{}", "s".repeat(64), "t".repeat(100)));
         assert!(alias.starts_with(&format!("mcp__{}__{}_", "s".repeat(24), "t".repeat(24))), "{alias}");

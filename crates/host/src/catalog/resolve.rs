@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_people_spell_a_tool_finds_it() {
+    fn every_common_spelling_resolves_to_the_tool() {
         let catalog = catalog(&[("git", &["status", "log-all", "a.b", "größe"]), ("git2", &["status"])]);
         for name in ["status", "log-all", "a.b", "größe"] {
             let id = format!("git / {name}");
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_read_in_two_ways_means_neither() {
+    fn ambiguous_names_resolve_to_no_tool() {
         for servers in [[("a", &["b__c"][..]), ("a__b", &["c"])], [("a__b", &["c"]), ("a", &["b__c"])]] {
             let catalog = catalog(&servers);
             check(&catalog, "mcp__a__b__c", "`mcp__a__b__c` is ambiguous, candidates: a / b__c, a__b / c");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_is_answered_with_what_may_be_meant() {
+    fn misspelled_name_gets_a_suggestion() {
         let catalog = catalog(&[("git", &["status", "log"]), ("files", &["read_file"])]);
         for (name, expected) in [
             ("mcp__git__statsu", "no tool `mcp__git__statsu`; did you mean `mcp__git__status`?"),

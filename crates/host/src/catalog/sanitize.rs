@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_hides_is_shown_and_the_rest_left_alone() {
+    fn hidden_characters_are_escaped() {
         for (text, expected) in [
             ("", ""),
             ("plain — ünï\n\tcode", "plain — ünï\n\tcode"),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn every_text_has_an_end() {
+    fn texts_are_truncated_at_the_limit() {
         for (text, limit, expected) in [
             ("abcdef", 6, "abcdef"),
             ("abcdefg", 6, "abc…"),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_terminal_must_not_see_a_model_does_not_see_either() {
+    fn everything_escaped_for_terminals_is_escaped_for_models() {
         for character in (0..=0x10_ffff).filter_map(char::from_u32) {
             let escaped = UntrustedText::new(character.to_string()).to_string() != character.to_string();
             let hidden = sanitize(&character.to_string(), 100).revealed;

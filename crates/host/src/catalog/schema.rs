@@ -47,6 +47,8 @@ fn try_compile(schema: &RawJson) -> Result<CompiledSchema, SchemaError> {
     if schema.as_bytes().len() > MAX_SCHEMA_BYTES {
         return Err(SchemaError::TooLarge);
     }
+    // Providers reject lone surrogates.
+    let schema = &schema.with_valid_unicode();
     let tree = JsonTree::parse(schema, &SCHEMA_BOUNDS).map_err(to_schema_error)?;
     if !may_be_object(&tree) {
         return Err(SchemaError::NotObject);

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_is_told_with_its_origin_and_nothing_hidden() {
+    fn tool_description_has_origin_and_no_hidden_text() {
         let definition = r#"{"name":"log","title":"Lo\u202eg","description":"Shows\u200b commits.","inputSchema":
             {"anyOf":[{}]},"annotations":{"readOnlyHint":true,"destructiveHint":true},"x-own":1}"#;
         let section = build_unfiltered(ServerLists { tools: vec![tool(definition)], ..ServerLists::default() });
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn twins_are_both_withheld_where_they_stood() {
+    fn duplicate_tools_are_all_withheld() {
         let mut listed = lists_with_tools(&["b", "a", "b", "c", "b"]);
         let malformed = |position| WithheldEntry { position, name: None, reason: "no name".to_owned() };
         listed.withheld = vec![(ListName::Tools, malformed(1)), (ListName::Prompts, malformed(0))];
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_names_are_marked_and_look_alikes_told() {
+    fn irregular_and_lookalike_names_are_marked() {
         let section = build_unfiltered(lists_with_tools(&[
             "search",
             "se\u{430}rch",
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_filter_leaves_out_and_the_inspector_quarantines() {
+    fn filter_excludes_tools_and_inspector_quarantines() {
         let filter = ToolFilter { include: None, exclude: vec![Glob::new("w*"), Glob::new("nope")] };
         let inspector = |tool: &ToolDefinition| (tool.name == "bad").then(|| "it lies".to_owned());
         let section = section(lists_with_tools(&["bad", "write", "good"]), &filter, Some(&inspector));
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_that_were_kept_only_warn() {
+    fn cached_hints_keep_only_cautious_values() {
         let claims = |value: bool| {
             let hints =
                 ["readOnly", "destructive", "idempotent", "openWorld"].map(|hint| format!(r#""{hint}Hint":{value}"#));

@@ -8,6 +8,7 @@ use wharf_tools::{NameLookup, NameTable};
 
 use super::ToolWarning;
 use super::section::Section;
+use super::server_lists::ListName;
 use super::tool::CatalogTool;
 
 /// Snapshot of all servers' sections. Immutable: a change creates a new catalog that shares the unchanged sections.
@@ -49,6 +50,20 @@ impl Catalog {
     /// Returns all sections, sorted by server.
     pub fn sections(&self) -> &[Arc<Section>] {
         &self.sections
+    }
+
+    /// Reports whether a server has resources or templates, or may have some that are not listed yet.
+    pub(crate) fn has_resources(&self) -> bool {
+        let is_unlisted = |list: &ListName| matches!(list, ListName::Resources | ListName::Templates);
+        self.sections.iter().any(|section| {
+            !section.resources.is_empty() || !section.templates.is_empty() || section.unasked.iter().any(is_unlisted)
+        })
+    }
+
+    /// Reports whether a server has prompts, or may have some that are not listed yet.
+    pub(crate) fn has_prompts(&self) -> bool {
+        let is_unlisted = |section: &Section| section.unasked.contains(&ListName::Prompts);
+        self.sections.iter().any(|section| !section.prompts.is_empty() || is_unlisted(section))
     }
 
     /// Returns a server's section.
@@ -131,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_touches_one_server() {
+    fn section_change_leaves_other_sections_untouched() {
         let before = ["b", "a", "c"].map(|server| section(server, &["y", "x"]));
         let catalog = before.iter().cloned().fold(Catalog::default(), |catalog, section| catalog.with(section));
         assert_eq!(aliases(&catalog), aliases(&Catalog::default().with_all(before)));
@@ -151,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alias_that_two_have_means_neither() {
+    fn colliding_alias_resolves_to_no_tool() {
         // Forged, because finding a real hash collision takes too long for a test.
         let forged = |server: &str| {
             let mut tool = CatalogTool::clone(&section(server, &["x"]).tools[0]);
@@ -177,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn look_alikes_of_other_servers_are_told() {
+    fn lookalikes_across_servers_are_marked() {
         let catalog =
             Catalog::default().with(section("a", &["search", "list"])).with(section("b", &["se\u{430}rch", "list"]));
         let marks = |server: &str, tool: &str| {
@@ -190,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_quarantined_are_listed_and_not_offered() {
+    fn quarantined_tools_are_listed_but_not_visible() {
         let mut quarantined = Arc::into_inner(section("a", &["good"])).unwrap();
         let mut bad = CatalogTool::clone(&section("a", &["bad"]).tools[0]);
         bad.marks.push(ToolWarning::Quarantined("it lies".to_owned()));

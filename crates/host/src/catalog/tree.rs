@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn order_digits_and_twins_survive() {
+    fn order_digits_and_duplicate_keys_survive() {
         for (text, expected) in [
             ("null", Some("null")),
             (" [ ] ", Some("[]")),
@@ -215,14 +215,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_value_comes_back(value in any_json()) {
+        fn any_value_round_trips(value in any_json()) {
             prop_assert_eq!(round_trip(&value.to_string()), Some(value.to_string()));
             let spaced = serde_json::to_string_pretty(&value).unwrap();
             prop_assert_eq!(round_trip(&spaced), Some(value.to_string()));
         }
 
         #[test]
-        fn nothing_makes_it_panic(text in "[\\[\\]{}:,\"\\\\0-9a-fu \n-]{0,40}") {
+        fn arbitrary_text_never_panics(text in "[\\[\\]{}:,\"\\\\0-9a-fu \n-]{0,40}") {
             let _ = round_trip(&text);
         }
     }

@@ -1,5 +1,6 @@
-//! Resource subscriptions of the agent. Each is held by its server's [`crate::resource_subscriptions::Watched`], which carries it
-//! from one connection to the next.
+//! Resource subscriptions of the agent. Each is held by its server's
+//! [`ResourceSubscriptions`](crate::resource_subscriptions::ResourceSubscriptions), which carries it from one connection
+//! to the next.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -56,14 +57,14 @@ impl AgentSubscriptions {
         context: &HostContext,
         server: &Arc<Server>,
         uri: &str,
-        patience: CallDeadline,
+        deadline: CallDeadline,
     ) -> Result<String, SubscribeError> {
         let known = self.lock().find(server, uri);
         if let Some(number) = known.filter(|_| server.watched.confirmed_uris().iter().any(|agreed| agreed == uri)) {
             return Ok(subscription_id(number));
         }
         let (wanting, version) = self.request_resource(server, uri).ok_or(SubscribeError::TooMany)?;
-        match tokio::time::timeout_at(patience.until, server.watched.wait_confirmed(version, uri)).await {
+        match tokio::time::timeout_at(deadline.until, server.watched.wait_confirmed(version, uri)).await {
             Ok(true) => {}
             Ok(false) => return Err(SubscribeError::NotAgreed),
             Err(_) => return Err(SubscribeError::NotInTime),
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_watched_is_counted_until_it_ends() {
+    async fn subscriptions_hold_their_server_until_they_end() {
         let mut settings = wharf_spec::ServerSettings::default();
         settings.lazy = true;
         let name = wharf_spec::ServerName::new("one").unwrap();
@@ -237,8 +238,8 @@ mod tests {
         context.servers.store(Arc::default());
         assert_eq!(subscribe_confirmed(&host, &server, "a:z", &["a:y", "a:z"]).await, Err(SubscribeError::TakenOff));
         server.leave();
-        let mut standing = server.standing.clone();
-        while standing.changed().await.is_ok() {}
+        let mut snapshot = server.snapshot.clone();
+        while snapshot.changed().await.is_ok() {}
         assert_eq!((held(), context.watches.describe_all().len()), (0, 0));
         let told = host.registry().notes().take_all().pop().unwrap();
         assert_eq!(&*told.text, "watch-2 (a:y) ended because the server was removed");

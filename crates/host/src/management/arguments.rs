@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn intervals_are_neither_short_nor_endless() {
+    fn poll_interval_out_of_range_is_rejected() {
         for (millis, expected) in [
             (None, Some(5_000)),
             (Some(1_000.0), Some(1_000)),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_show_what_they_are() {
+    fn empty_long_or_deceptive_uris_are_rejected() {
         for (uri, fits) in [
             ("file:///etc/passwd", true),
             ("no scheme at all", true),

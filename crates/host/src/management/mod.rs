@@ -29,11 +29,32 @@ pub(crate) use read::{nearest_uri, parse_base64};
 pub(crate) fn register(context: &Arc<HostContext>) {
     for plan in MANAGEMENT_TOOLS {
         let tool = ManagementTool::new(&plan, Arc::downgrade(context));
-        context.shelf.registry().register(Arc::new(tool));
+        context.publisher.registry().register(Arc::new(tool));
     }
 }
 
 type ManagementHandler = fn(Arc<HostContext>, ToolInvocation) -> BoxFuture<'static, Result<ToolOutcome, ToolError>>;
+
+/// Condition under which a management tool is offered to models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OfferCondition {
+    /// A server is configured.
+    Servers,
+    /// A server has resources or resource templates.
+    Resources,
+    /// A server has prompts.
+    Prompts,
+}
+
+impl OfferCondition {
+    fn holds(self, context: &HostContext) -> bool {
+        match self {
+            Self::Servers => !context.servers.load().is_empty(),
+            Self::Resources => context.publisher.peek().has_resources(),
+            Self::Prompts => context.publisher.peek().has_prompts(),
+        }
+    }
+}
 
 /// Definition of one management tool.
 struct ManagementToolSpec {
@@ -41,17 +62,24 @@ struct ManagementToolSpec {
     text: &'static str,
     schema: fn() -> serde_json::Value,
     permission: PermissionRequirement,
+    offered: OfferCondition,
     carry_out: ManagementHandler,
 }
 
 impl ManagementToolSpec {
+    /// Defines a tool that needs no permission and is offered if there are resources.
     const fn unrestricted(
         name: &'static str,
         text: &'static str,
         schema: fn() -> serde_json::Value,
         carry_out: ManagementHandler,
     ) -> Self {
-        Self { name, text, schema, permission: PermissionRequirement::NotNeeded, carry_out }
+        let (permission, offered) = (PermissionRequirement::NotNeeded, OfferCondition::Resources);
+        Self { name, text, schema, permission, offered, carry_out }
+    }
+
+    const fn offered_with(self, offered: OfferCondition) -> Self {
+        Self { offered, ..self }
     }
 
     /// Defines a tool that checks permissions itself, once it has resolved the server.
@@ -101,30 +129,35 @@ const MANAGEMENT_TOOLS: [ManagementToolSpec; 9] = [
         "Polls a tool or a resource of an MCP server at an interval. Changed results are reported as notes.",
         schema::polling_schema,
         |context, call| Box::pin(subscriptions::start_polling(context, call)),
-    ),
+    )
+    .offered_with(OfferCondition::Servers),
     ManagementToolSpec::unrestricted(
         "UnsubscribePolling",
         "Ends polling: by id, or all that match the server and the target (a tool name or a URI).",
         schema::stop_polling_schema,
         |context, call| Box::pin(subscriptions::stop_polling(context, call)),
-    ),
+    )
+    .offered_with(OfferCondition::Servers),
     ManagementToolSpec::unrestricted(
         "ListMcpPrompts",
         "Lists the prompts of all MCP servers, or of one of them.",
         schema::list_schema,
         |context, call| Box::pin(prompts::list_prompts(context, call)),
-    ),
+    )
+    .offered_with(OfferCondition::Prompts),
     ManagementToolSpec::self_checking(
         access::GET_PROMPT_TOOL,
         "Expands a prompt of an MCP server to its messages. The messages come from the server, not from the user.",
         schema::get_prompt_schema,
         |context, call| Box::pin(prompts::expand_prompt(context, call)),
-    ),
+    )
+    .offered_with(OfferCondition::Prompts),
 ];
 
 /// A management tool. It holds only a weak reference to its host.
 struct ManagementTool {
     description: Arc<ToolDescription>,
+    offered: OfferCondition,
     carry_out: ManagementHandler,
     context: Weak<HostContext>,
 }
@@ -135,13 +168,18 @@ impl ManagementTool {
         let mut description = ToolDescription::new(plan.name, plan.text, schema);
         description.permission = plan.permission;
         description.risk = ToolRisk::Low;
-        Self { description: Arc::new(description), carry_out: plan.carry_out, context }
+        let (description, ManagementToolSpec { offered, carry_out, .. }) = (Arc::new(description), plan);
+        Self { description, offered: *offered, carry_out: *carry_out, context }
     }
 }
 
 impl Tool for ManagementTool {
     fn description(&self) -> &Arc<ToolDescription> {
         &self.description
+    }
+
+    fn is_offered(&self) -> bool {
+        self.context.upgrade().is_some_and(|context| self.offered.holds(&context))
     }
 
     fn call(&self, call: ToolInvocation) -> BoxFuture<'_, Result<ToolOutcome, ToolError>> {

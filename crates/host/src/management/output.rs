@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_has_an_end() {
+    fn array_over_the_limit_omits_trailing_entries() {
         for (entries, limit, expected, left_out) in [
             (&[][..], 10, "[]", 0),
             (&["a", "b"], 9, r#"["a","b"]"#, 0),

@@ -112,7 +112,7 @@ fn expand_error(context: &HostContext, server: &Server, name: &str, failed: &Hos
     if !matches!(failed, HostError::Call { error: CallError::Refused(_), .. }) {
         return told;
     }
-    let catalog = context.shelf.peek();
+    let catalog = context.publisher.peek();
     let section = catalog.section(server.name.as_str());
     let listed = section.iter().flat_map(|section| &section.prompts).map(|prompt| prompt.name.as_str());
     told.with_next_action(match closest_name(name, listed.filter(|listed| *listed != name)) {

@@ -81,7 +81,7 @@ pub(super) fn read_error(context: &HostContext, server: &Server, uri: &str, fail
 
 /// Returns the listed URI that is most similar, escaped.
 pub(crate) fn nearest_uri(context: &HostContext, server: &Server, uri: &str) -> Option<String> {
-    let catalog = context.shelf.peek();
+    let catalog = context.publisher.peek();
     let section = catalog.section(server.name.as_str())?;
     let listed = section.resources.iter().map(|resource| resource.uri.as_str()).filter(|listed| *listed != uri);
     closest_name(uri, listed).map(|meant| UntrustedText::new(meant).truncate(200).to_string())

@@ -85,7 +85,7 @@ pub(super) async fn select_sections(
     let (sections, mut remarks) = match server {
         Some(name) => (vec![load_section(context, &name, what, call.timeout).await?], Vec::new()),
         None => {
-            let (catalog, servers) = (context.shelf.catalog(), context.servers.load());
+            let (catalog, servers) = (context.publisher.catalog(), context.servers.load());
             let is_denied = |name: &ServerName| servers.get(name).is_some_and(|one| context.denial_of(one).is_some());
             let is_unknown = |name: &&ServerName| {
                 catalog.section(name.as_str()).is_none_or(|section| section.unasked.contains(&what))
@@ -112,12 +112,12 @@ async fn load_section(
     timeout: Option<Duration>,
 ) -> Result<Arc<Section>, ToolError> {
     let server = permitted_server(context, name)?;
-    if let Some(section) = context.shelf.peek().section(name).filter(|section| !section.unasked.contains(&what)) {
+    if let Some(section) = context.publisher.peek().section(name).filter(|section| !section.unasked.contains(&what)) {
         return Ok(Arc::clone(section));
     }
     let catalog = context.wait_for_lists(&server, timeout).await.map_err(|failed| to_tool_error(&failed))?;
     // The server was removed in the meantime.
-    let gone = || to_tool_error(&server.unavailable_error(&server.standing.borrow()));
+    let gone = || to_tool_error(&server.unavailable_error(&server.snapshot.borrow()));
     catalog.section(name).cloned().ok_or_else(gone)
 }
 

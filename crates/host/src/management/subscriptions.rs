@@ -38,15 +38,15 @@ pub(super) async fn subscribe(context: Arc<HostContext>, call: ToolInvocation) -
         caller: &call.caller,
     };
     context.permit_uri(access, &uri, call.timeout).await.map_err(|refused| to_tool_error(&refused))?;
-    let patience = context.call_deadline(&server, call.timeout);
+    let deadline = context.call_deadline(&server, call.timeout);
     // Counted as a use, so that the server is not stopped as idle before it is asked.
     let _in_use = server.usage.track_call();
-    let passage = server.wait_until_open(None, patience).await.map_err(|failed| to_tool_error(&failed))?;
-    if !passage.connection.facts().capabilities.resources_subscribe {
+    let live = server.wait_until_open(None, deadline).await.map_err(|failed| to_tool_error(&failed))?;
+    if !live.connection.facts().capabilities.resources_subscribe {
         let what = format!("the server {} does not support resource subscriptions", server.name);
         return Err(invalid_call(what).with_next_action(POLLING_HINT));
     }
-    let begun = context.watches.subscribe(&context, &server, &uri, patience).await;
+    let begun = context.watches.subscribe(&context, &server, &uri, deadline).await;
     let id = begun.map_err(|why| subscribe_error(&context, &server, &uri, why))?;
     subscribed_outcome(&id, &server, reason.as_deref())
 }
@@ -73,7 +73,7 @@ fn subscribe_error(context: &HostContext, server: &Server, uri: &str, why: Subsc
 }
 
 fn removed_error(server: &Server) -> ToolError {
-    to_tool_error(&server.unavailable_error(&server.standing.borrow()))
+    to_tool_error(&server.unavailable_error(&server.snapshot.borrow()))
 }
 
 /// Ends resource subscriptions.
@@ -107,13 +107,18 @@ pub(super) async fn start_polling(context: Arc<HostContext>, call: ToolInvocatio
                 .permit_access(access, RequiredPermission::Nothing)
                 .await
                 .map_err(|refused| to_tool_error(&refused))?;
-            permit_tool_polling(&context, ToolId::new(&server.name, tool.as_str()), arguments, (&call, interval))
-                .await?
+            permit_tool_polling(
+                &context,
+                ToolId::new(&server.name, tool.as_str()),
+                arguments,
+                RepeatedCall { call: &call, interval },
+            )
+            .await?
         }
         (PollKind::Resource, None, Some(uri)) if asked.arguments.is_none() => {
             check_uri(uri)?;
             check_has_resources(&context, &server, &call).await?;
-            permit_resource_polling(&context, &server, uri, (&call, interval)).await?
+            permit_resource_polling(&context, &server, uri, RepeatedCall { call: &call, interval }).await?
         }
         (PollKind::Tool, ..) => {
             return Err(invalid_call(
@@ -137,6 +142,12 @@ pub(super) async fn start_polling(context: Arc<HostContext>, call: ToolInvocatio
     }
 }
 
+/// The call that requests polling, and the interval.
+struct RepeatedCall<'a> {
+    call: &'a ToolInvocation,
+    interval: Duration,
+}
+
 /// Checks the polling of a tool with the gate, as for a call. A prompt is shown now and covers all polls.
 ///
 /// The prompt states that it covers repeated calls.
@@ -144,7 +155,7 @@ async fn permit_tool_polling(
     context: &HostContext,
     id: ToolId,
     arguments: RawJson,
-    (call, interval): (&ToolInvocation, Duration),
+    RepeatedCall { call, interval }: RepeatedCall<'_>,
 ) -> Result<PollTarget, ToolError> {
     if !arguments.is_object() {
         return Err(invalid_call("`arguments` must be an object"));
@@ -164,7 +175,7 @@ async fn permit_resource_polling(
     context: &HostContext,
     server: &Server,
     uri: &str,
-    (call, interval): (&ToolInvocation, Duration),
+    RepeatedCall { call, interval }: RepeatedCall<'_>,
 ) -> Result<PollTarget, ToolError> {
     let repeated = repeated_caller(&call.caller, interval);
     let permitted = context.permit_uri(polling_access(server, call, &repeated), uri, call.timeout).await;
@@ -187,8 +198,8 @@ fn polling_access<'a>(server: &'a Server, call: &'a ToolInvocation, caller: &'a 
 /// Checks that the server offers resources before any are requested.
 async fn check_has_resources(context: &HostContext, server: &Server, call: &ToolInvocation) -> Result<(), ToolError> {
     let opened = server.wait_until_open(None, context.call_deadline(server, call.timeout)).await;
-    let passage = opened.map_err(|failed| to_tool_error(&failed))?;
-    if passage.connection.facts().capabilities.resources {
+    let live = opened.map_err(|failed| to_tool_error(&failed))?;
+    if live.connection.facts().capabilities.resources {
         return Ok(());
     }
     Err(invalid_call(format!("the server {} does not support resources", server.name)))

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_are_spread_doubled_and_bounded() {
+    fn poll_delay_doubles_with_jitter_up_to_a_maximum() {
         check(5_000, 0, 4_500, 5_500);
         check(5_000, 1, 9_000, 11_000);
         check(5_000, 3, 36_000, 44_000);

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_new_is_told() {
+    fn only_changed_results_are_reported() {
         check(&[(r#"{"a":1}"#, true), (r#"{"a":1}"#, false), (r#"{"a":2}"#, true), (r#"{"a":1}"#, true)]);
         check(&[
             ("", true),

@@ -144,7 +144,7 @@ mod tests {
     use crate::host::Host;
 
     #[tokio::test]
-    async fn a_server_that_is_taken_off_takes_its_subscriptions_along() {
+    async fn removing_a_server_ends_its_polls() {
         let name = ServerName::new("one").unwrap();
         let make = || {
             let server = wharf_client::ClosureServer::new("one", "1");
@@ -173,8 +173,8 @@ mod tests {
         context.servers.store(Arc::default());
         assert_eq!(begin(), Err(PollStartError::TakenOff));
         server.leave();
-        let mut standing = server.standing.clone();
-        while standing.changed().await.is_ok() {}
+        let mut snapshot = server.snapshot.clone();
+        while snapshot.changed().await.is_ok() {}
         assert_eq!(context.polls.len(), 0);
         let told = host.registry().notes().take_all().pop().unwrap();
         assert_eq!((&*told.from, &*told.text), ("one", "poll-1 ended because the server was removed"));

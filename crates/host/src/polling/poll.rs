@@ -95,7 +95,8 @@ impl PollTarget {
 pub(super) async fn poll(context: &HostContext, subject: &PollRequest) -> Result<RawJson, PollError> {
     match &subject.target {
         PollTarget::Tool { id, arguments, permitted, by, caller } => {
-            poll_tool(context, id, arguments, (permitted, *by, caller)).await
+            let permission = PollPermission { definition: permitted, by: *by, caller };
+            poll_tool(context, id, arguments, permission).await
         }
         PollTarget::Resource { uri, arguments, permitted, caller } => {
             check_permission(context, GatedCall { caller, tool: &permitted.tool, arguments }, permitted.by)?;
@@ -104,16 +105,23 @@ pub(super) async fn poll(context: &HostContext, subject: &PollRequest) -> Result
     }
 }
 
+/// The permission under which a tool is polled.
+struct PollPermission<'a> {
+    definition: &'a Fingerprint,
+    by: PermissionSource,
+    caller: &'a ToolCaller,
+}
+
 async fn poll_tool(
     context: &HostContext,
     id: &ToolId,
     arguments: &RawJson,
-    (permitted, by, caller): (&Fingerprint, PermissionSource, &ToolCaller),
+    PollPermission { definition, by, caller }: PollPermission<'_>,
 ) -> Result<RawJson, PollError> {
     let mut options = CallOptions::default().caller(caller.clone());
     options.call.fresh = true;
     let tool = context.find_tool(id, options.call.timeout).await.map_err(PollError::from)?;
-    if tool.fingerprint != *permitted {
+    if tool.fingerprint != *definition {
         return Err(PollError::ForGood("the tool's definition has changed since the polling was permitted".to_owned()));
     }
     check_permission(context, GatedCall { caller, tool: &tool.description, arguments }, by)?;
@@ -192,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_is_given_up_only_where_its_list_is_known() {
+    fn missing_tool_ends_polling_only_if_tools_were_listed() {
         for (because, ends) in [(None, true), (Some("the tools could not be listed".to_owned()), false)] {
             let server = ServerName::new("one").unwrap();
             let missed = HostError::UnknownTool { server, tool: "t".to_owned(), nearest: None, because };

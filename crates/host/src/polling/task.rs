@@ -61,7 +61,7 @@ async fn report_poll(
         context.push_note(subject.server.as_str(), &note);
     }
     let target = subject.target.name().to_owned();
-    context.crier.publish(Event::Polled {
+    context.event_bus.publish(Event::Polled {
         subscription: id.to_owned(),
         server: subject.server.clone(),
         target,

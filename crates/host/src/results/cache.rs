@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_result_is_found_in_time_and_by_the_same_question_only() {
+    async fn result_hits_for_the_same_key_until_expiry() {
         let kept = ToolResultCache::default();
         let result = RawJson::parse("{}").unwrap();
         kept.insert(test_key(1), &result, Duration::from_secs(1));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn it_does_not_grow_for_ever() {
+    async fn cache_stays_within_entry_and_byte_limits() {
         let kept = ToolResultCache::default();
         let large = RawJson::parse(format!("\"{}\"", "x".repeat(MAX_RESULT_CACHE_BYTES / 5))).unwrap();
         for n in 0..2 * MAX_CACHED_RESULTS {

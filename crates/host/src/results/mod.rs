@@ -60,7 +60,7 @@ fn link_block(uri: &str, name: Option<String>, mime: Option<String>, raw: RawJso
         description: Option<String>,
         size: Option<f64>,
     }
-    let rest: LinkDetails = serde_json::from_slice(raw.as_bytes()).unwrap_or_default();
+    let rest: LinkDetails = raw.decode_unbounded().unwrap_or_default();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is only shown, and saturates")]
     let size = rest.size.filter(|size| *size >= 0.0).map(|size| size as u64);
     OutcomeBlock::Link { uri: uri.to_owned(), name, mime, description: rest.description, size, raw: Some(raw) }
@@ -73,7 +73,7 @@ fn bytes_of(raw: &RawJson) -> Option<Base64Text> {
         #[serde(borrow)]
         data: &'a RawValue,
     }
-    let MediaData { data } = serde_json::from_slice(raw.as_bytes()).ok()?;
+    let MediaData { data } = raw.decode_unbounded().ok()?;
     Base64Text::from_json(raw.slice_part(data))
 }
 
@@ -89,7 +89,7 @@ fn blob_of(raw: &RawJson) -> Option<Base64Text> {
         #[serde(borrow)]
         resource: EmbeddedBlob<'a>,
     }
-    let EmbeddedResource { resource } = serde_json::from_slice(raw.as_bytes()).ok()?;
+    let EmbeddedResource { resource } = raw.decode_unbounded().ok()?;
     Base64Text::from_json(raw.slice_part(resource.blob))
 }
 
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_content_arrives() {
+    fn every_content_kind_is_converted() {
         let found = outcome_of_text(
             r#"{"content":[
             {"type":"text","text":"a"},
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_hides_in_what_a_model_reads() {
+    fn hidden_text_is_escaped_for_the_model() {
         let texts = r#"{"content":[{"type":"text","text":"a\u202eb\n👩\u200d🚀"},
             {"type":"resource","resource":{"uri":"a:d","text":"c\u200bd"}}],"structuredContent":"\u202e"}"#;
         let found = escape_hidden_text(outcome_of_text(texts));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_seen_without_decoding() {
+    fn error_flag_is_detected_without_decoding() {
         for (text, expected) in [
             (r#"{"content":[],"isError":true}"#, true),
             (r#"{"isError" : true}"#, true),

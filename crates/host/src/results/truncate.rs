@@ -34,9 +34,9 @@ pub(crate) async fn truncate(outcome: ToolOutcome, limits: ResultLimits, spill: 
     if fits_limits(&outcome, limits) {
         return outcome;
     }
-    match tokio::task::spawn_blocking(move || OutcomeTruncator::new(limits, spill.as_deref()).run(outcome)).await {
+    match wharf_threads::run_blocking(move || OutcomeTruncator::new(limits, spill.as_deref()).run(outcome)).await {
         Ok(outcome) => outcome,
-        Err(_) => ToolOutcome::error("internal error: truncating the large result failed"),
+        Err(error) => ToolOutcome::error(format!("the call was made, but its large result is lost: {error}")),
     }
 }
 
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_fits_is_left_alone() {
+    async fn outcome_within_limits_is_unchanged() {
         let outcome = ToolOutcome::new(vec![OutcomeBlock::text("012345")]).with_data(RawJson::parse("[1]").unwrap());
         let (found, _place) = truncate_to_test_limits(outcome.clone()).await;
         assert_eq!(found, outcome);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_long_text_is_cut_between_characters_and_kept_whole() {
+    async fn long_text_is_truncated_and_spilled_in_full() {
         let text = format!("012345678{}", "ü".repeat(50));
         let (found, _place) = truncate_to_test_limits(ToolOutcome::new(vec![
             OutcomeBlock::text(text.as_str()),
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn pictures_and_data_go_to_files_of_their_kind() {
+    async fn images_and_data_spill_to_files_of_their_type() {
         let image = OutcomeBlock::Image { data: Base64Text::encode(&[7; 9]), mime: "image/png".to_owned(), raw: None };
         let data = RawJson::parse(r#"{"a":12345678901234567890}"#).unwrap();
         let (found, _place) = truncate_to_test_limits(ToolOutcome::new(vec![image]).with_data(data.clone())).await;
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn however_many_blocks_there_are_the_files_and_the_notes_are_few() {
+    async fn many_blocks_spill_to_few_files_and_notes() {
         let link = || OutcomeBlock::Link {
             uri: "a:b".to_owned(),
             name: None,
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_place_it_is_said_what_is_lost() {
+    async fn truncation_without_spill_directory_reports_the_loss() {
         let mut outcome = ToolOutcome::from_text("x".repeat(50));
         outcome.is_error = true;
         let found = truncate(outcome, LIMITS, None).await;
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_lie_about_base64_loses_only_itself() {
+    async fn invalid_base64_loses_only_its_own_block() {
         let image = OutcomeBlock::Image {
             data: Base64Text::from_json(RawJson::parse(format!("\"{}\"", "!".repeat(40))).unwrap()).unwrap(),
             mime: "image/png".to_owned(),

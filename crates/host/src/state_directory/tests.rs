@@ -16,7 +16,7 @@ fn file(path: &str) -> ServerOrigin {
 }
 
 #[test]
-fn a_release_holds_where_its_server_is_defined() {
+fn releases_round_trip_with_their_origin() {
     let released = |origin| (origin, id("t"), Fingerprint([2; 32]));
     let all = HashSet::from([released(ServerOrigin::User), released(file("/p/.mcp.json"))]);
     let text = serde_json::to_string(&ReleasedFile::from_released(all.iter())).unwrap();
@@ -25,14 +25,17 @@ fn a_release_holds_where_its_server_is_defined() {
 }
 
 #[tokio::test]
-async fn what_two_hosts_keep_is_kept_of_both() {
+async fn state_of_two_hosts_is_merged() {
     let place = tempfile::tempdir().unwrap();
-    let crier = Arc::new(EventBus::new());
+    let event_bus = Arc::new(EventBus::new());
     let (one, _) = StateDirectory::open(place.path().join("d")).await.unwrap();
     let (two, _) = StateDirectory::open(place.path().join("d")).await.unwrap();
     for (disk, tool) in [(&one, "a"), (&two, "b")] {
-        disk.save_pins(move || Some(pinned(tool, "{}")), Arc::clone(&crier));
-        disk.save_released(HashSet::from([(ServerOrigin::User, id(tool), Fingerprint([2; 32]))]), Arc::clone(&crier));
+        disk.save_pins(move || Some(pinned(tool, "{}")), Arc::clone(&event_bus));
+        disk.save_released(
+            HashSet::from([(ServerOrigin::User, id(tool), Fingerprint([2; 32]))]),
+            Arc::clone(&event_bus),
+        );
         disk.flush().await;
     }
     let (_, approved) = StateDirectory::open(place.path().join("d")).await.unwrap();
@@ -44,14 +47,14 @@ async fn what_two_hosts_keep_is_kept_of_both() {
 }
 
 #[tokio::test]
-async fn what_is_damaged_meanwhile_is_not_overwritten_and_that_is_told() {
+async fn damaged_file_is_reported_and_not_overwritten() {
     let place = tempfile::tempdir().unwrap();
-    let crier = Arc::new(EventBus::new());
-    let mut events = crier.subscribe();
+    let event_bus = Arc::new(EventBus::new());
+    let mut events = event_bus.subscribe();
     let (disk, _) = StateDirectory::open(place.path().join("d")).await.unwrap();
     let file = place.path().join("d").join("approved-tools.json");
     std::fs::write(&file, "{").unwrap();
-    disk.save_pins(|| Some(pinned("a", "{}")), Arc::clone(&crier));
+    disk.save_pins(|| Some(pinned("a", "{}")), Arc::clone(&event_bus));
     disk.flush().await;
     let Some(crate::events::EventDelivery::Event(told)) = events.next().await else { panic!("nothing was told") };
     assert!(matches!(told.event, Event::NotKept { .. }), "{told:?}");
@@ -59,7 +62,7 @@ async fn what_is_damaged_meanwhile_is_not_overwritten_and_that_is_told() {
 }
 
 #[tokio::test]
-async fn writes_keep_their_order_and_a_panic_holds_nobody_up() {
+async fn writes_run_in_order_and_survive_a_panic() {
     let (writes, done) = (Arc::new(WriteQueue::default()), Arc::new(Mutex::new(Vec::new())));
     for n in 0..200 {
         let done = Arc::clone(&done);
@@ -73,7 +76,7 @@ async fn writes_keep_their_order_and_a_panic_holds_nobody_up() {
 }
 
 #[test]
-fn a_release_of_old_has_to_be_made_again() {
+fn schema_1_releases_are_dropped() {
     assert!(serde_json::from_str::<ReleasedFile>(r#"{"schema":4,"tools":[]}"#).is_err());
     let hex = "ab".repeat(32);
     for (text, expected) in [
@@ -85,7 +88,7 @@ fn a_release_of_old_has_to_be_made_again() {
 }
 
 #[test]
-fn many_long_definitions_are_known_by_their_fingerprints_only() {
+fn long_definitions_are_reduced_to_fingerprints() {
     let mut pins = PinSet::default();
     for n in 0..120 {
         pins.approve((ServerOrigin::User, id(&n.to_string())), Fingerprint([1; 32]), &"x".repeat(120 << 10)).unwrap();
@@ -97,7 +100,7 @@ fn many_long_definitions_are_known_by_their_fingerprints_only() {
 }
 
 #[test]
-fn what_was_listed_long_ago_is_removed() {
+fn expired_catalog_caches_are_removed() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("one-x.json");
     std::fs::write(&file, "{}").unwrap();
@@ -108,7 +111,7 @@ fn what_was_listed_long_ago_is_removed() {
 }
 
 #[tokio::test]
-async fn tools_that_are_kept_alone_leave_what_else_is_known_as_it_was() {
+async fn caching_tools_alone_preserves_other_cached_lists() {
     use crate::catalog::ListName::{Prompts, Resources};
     let place = tempfile::tempdir().unwrap();
     let (disk, _) = StateDirectory::open(place.path().join("d")).await.unwrap();

@@ -35,6 +35,10 @@ impl RetrySchedule {
         self.last_start = Some(now);
     }
 
+    pub fn last_start(&self) -> Option<Instant> {
+        self.last_start
+    }
+
     /// Resets the counters: a person requested a connection, or a connection was stable.
     pub fn reset(&mut self) {
         (self.failed, self.given_up) = (0, 0);
@@ -101,7 +105,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn waits_grow_are_jittered_and_end() {
+    async fn backoff_grows_with_jitter_and_runs_out() {
         let backoff = BackoffSettings { attempts: 5, base: Duration::from_millis(500), max: Duration::from_secs(3) };
         for seed in 1..500u64 {
             let now = Instant::now();
@@ -117,7 +121,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_is_started_once_a_second_at_most() {
+    async fn server_starts_at_most_once_a_second() {
         let now = Instant::now();
         let mut attempts = RetrySchedule::new(7);
         attempts.record_start(now);
@@ -127,7 +131,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn each_cool_down_is_longer_up_to_a_limit() {
+    async fn cool_downs_grow_up_to_a_limit() {
         let now = Instant::now();
         let mut attempts = RetrySchedule::new(7);
         let waits: Vec<_> = (0..8).map(|_| (attempts.cool_down(now) - now).as_secs()).collect();

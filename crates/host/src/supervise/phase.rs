@@ -80,9 +80,25 @@ impl ServerState {
         }
     }
 
-    /// Reports whether the server is neither connecting nor reconnecting.
+    /// Returns the state as the predicate of a sentence about the server.
+    pub(crate) fn predicate(self) -> &'static str {
+        match self {
+            Self::Disabled => "is disabled",
+            Self::Unapproved => "is not approved",
+            Self::Idle => "is not started",
+            Self::Disconnected => "is disconnected",
+            Self::Connecting => "is connecting",
+            Self::AuthRequired => "requires a login",
+            Self::Ready => "is ready",
+            Self::Reconnecting => "is reconnecting",
+            Self::Failed => "has failed",
+        }
+    }
+
+    /// Reports whether the first connection attempt has ended. A server that retries is settled: its first attempt has
+    /// failed.
     pub fn is_settled(self) -> bool {
-        !matches!(self, Self::Connecting | Self::Reconnecting)
+        self != Self::Connecting
     }
 }
 

@@ -16,6 +16,8 @@ pub(crate) struct ServerSnapshot {
     pub state: ServerState,
     /// Number of the connection attempt.
     pub epoch: u64,
+    /// Start of the current or last connection attempt.
+    pub started: Option<Instant>,
     pub way: Availability,
     pub since: SystemTime,
     pub trouble: Option<Arc<ServerError>>,
@@ -43,6 +45,7 @@ impl ServerSnapshot {
         Self {
             state: supervisor.state(),
             epoch: supervisor.epoch(),
+            started: supervisor.last_start(),
             way,
             since: supervisor.since,
             trouble: supervisor.last_trouble.clone(),
@@ -50,6 +53,11 @@ impl ServerSnapshot {
             restarts: supervisor.restarts,
             flapping: supervisor.is_flapping(),
         }
+    }
+
+    /// Reports whether a connection attempt of the server has ended before, or none is in progress.
+    pub fn is_settled(&self) -> bool {
+        self.state.is_settled() || self.trouble.is_some() || self.last_connected.is_some()
     }
 
     /// Reports whether the server's tools may be listed: it is connected, or is going to connect when called.

@@ -110,6 +110,8 @@ pub(crate) struct Supervisor<A, C> {
     /// Number of the current attempt. Results of older attempts are stale.
     epoch: u64,
     attempts: RetrySchedule,
+    /// The tools of the server are not known: it connects once even if it is lazy.
+    is_unlisted: bool,
     pub since: SystemTime,
     pub last_trouble: Option<Arc<ServerError>>,
     pub last_connected: Option<SystemTime>,
@@ -124,6 +126,7 @@ impl<A, C> Supervisor<A, C> {
             phase: Phase::from_admission(keeping.admission).unwrap_or(Phase::Idle),
             epoch: 0,
             attempts: RetrySchedule::new(seed),
+            is_unlisted: false,
             since: now.date,
             last_trouble: None,
             last_connected: None,
@@ -131,10 +134,15 @@ impl<A, C> Supervisor<A, C> {
         }
     }
 
+    /// Makes a lazy server connect once, so that its tools can be listed.
+    pub fn list_once(&mut self) {
+        self.is_unlisted = true;
+    }
+
     /// Connects the server unless it is lazy.
     pub fn begin(&mut self, now: ClockReading) -> Vec<SupervisorEffect<C>> {
         let mut effects = Vec::new();
-        if matches!(self.phase, Phase::Idle) && !self.keeping.lazy {
+        if matches!(self.phase, Phase::Idle) && !self.waits_for_use() {
             self.connect(now, &mut effects);
         }
         effects
@@ -178,12 +186,17 @@ impl<A, C> Supervisor<A, C> {
         self.epoch
     }
 
+    /// Returns the start of the last connection attempt.
+    pub fn last_start(&self) -> Option<Instant> {
+        self.attempts.last_start()
+    }
+
     /// Reports whether the connection has repeatedly been lost shortly after it became ready.
     pub fn is_flapping(&self) -> bool {
         self.attempts.failure_count() >= 2 && self.last_connected.is_some()
     }
 
-    /// Stores the attempt that an [`Effect::Connect`] started. Dropping the attempt stops it.
+    /// Stores the attempt that an [`SupervisorEffect::Connect`] started. Dropping the attempt stops it.
     pub fn store_attempt(&mut self, attempt: A) {
         if let Phase::Connecting { task } = &mut self.phase {
             *task = Some(attempt);
@@ -262,7 +275,7 @@ impl<A, C> Supervisor<A, C> {
         let before = std::mem::replace(&mut self.keeping, keeping);
         if before.admission == keeping.admission {
             match self.phase {
-                Phase::Idle if !keeping.lazy => self.connect(now, effects),
+                Phase::Idle if !self.waits_for_use() => self.connect(now, effects),
                 // The new settings may fix the failure.
                 Phase::Failed { .. } => self.restart(now, effects),
                 _ => {}
@@ -279,7 +292,7 @@ impl<A, C> Supervisor<A, C> {
         self.attempts.reset();
         match Phase::from_admission(keeping.admission) {
             Some(barred) => self.enter(barred, now, effects),
-            None if keeping.lazy => self.enter(Phase::Idle, now, effects),
+            None if self.waits_for_use() => self.enter(Phase::Idle, now, effects),
             None => self.connect(now, effects),
         }
     }
@@ -303,6 +316,7 @@ impl<A, C> Supervisor<A, C> {
             self.restarts += 1;
         }
         self.last_connected = Some(now.date);
+        self.is_unlisted = false;
         self.enter(Phase::Ready { open, since: now.at, checked: now.at }, now, effects);
     }
 
@@ -384,6 +398,11 @@ impl<A, C> Supervisor<A, C> {
             *checked = now.at;
             effects.push(SupervisorEffect::Check(self.epoch));
         }
+    }
+
+    /// Reports whether the server connects on first use only.
+    fn waits_for_use(&self) -> bool {
+        self.keeping.lazy && !self.is_unlisted
     }
 
     /// Returns the idle timeout. It applies to lazy servers only, because only those are restarted on demand.

@@ -30,7 +30,7 @@ pub(crate) struct SupervisorTask {
     pub server: Arc<Server>,
     pub supervisor: Supervisor<ServerConnectAttempt, OpenConnection>,
     pub words: mpsc::UnboundedReceiver<SupervisorMessage>,
-    pub standing: watch::Sender<ServerSnapshot>,
+    pub snapshot: watch::Sender<ServerSnapshot>,
     pub closing: ClosingConnections,
     /// The health check in progress.
     pub check: Option<HealthCheck>,
@@ -189,16 +189,16 @@ impl SupervisorTask {
 
     /// Publishes the current snapshot, and unpublishes the server's tools if it no longer offers them.
     fn publish(&mut self) {
-        let standing = ServerSnapshot::from_supervisor(&self.supervisor);
-        let before = self.standing.send_replace(standing.clone());
-        if !standing.offers_tools() {
+        let snapshot = ServerSnapshot::from_supervisor(&self.supervisor);
+        let before = self.snapshot.send_replace(snapshot.clone());
+        if !snapshot.offers_tools() {
             self.context.unpublish(&self.server);
         }
-        match standing.state {
+        match snapshot.state {
             ServerState::AuthRequired if before.state == ServerState::AuthRequired => {}
             // A login prompt is open already.
             ServerState::AuthRequired if self.login.as_ref().is_some_and(LoginFlow::is_asking) => {}
-            ServerState::AuthRequired => self.login = self.context.start_login_flow(&self.server, &standing),
+            ServerState::AuthRequired => self.login = self.context.start_login_flow(&self.server, &snapshot),
             ServerState::Connecting | ServerState::Reconnecting | ServerState::Failed => {}
             ServerState::Ready
             | ServerState::Disabled
@@ -207,8 +207,8 @@ impl SupervisorTask {
             | ServerState::Disconnected => self.login = None,
         }
         // A replaced server publishes no more events, because its name belongs to the replacement.
-        if before.state != standing.state && !self.context.is_replaced(&self.server) {
-            self.context.publish_state(&self.server, &standing);
+        if before.state != snapshot.state && !self.context.is_replaced(&self.server) {
+            self.context.publish_state(&self.server, &snapshot);
         }
     }
 

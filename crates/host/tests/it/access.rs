@@ -45,7 +45,7 @@ fn asked(library: &Library) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deny_of_a_server_covers_its_resources_and_prompts() {
+async fn server_deny_covers_resources_and_prompts() {
     for denied in ["mcp__library", "mcp__library__*", "mcp__*", "*"] {
         let library = Library::new();
         let rules = [rule(denied, RuleAction::Deny), rule("ReadMcpResource", RuleAction::Allow)];
@@ -81,7 +81,7 @@ async fn a_deny_of_a_server_covers_its_resources_and_prompts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_uri_that_is_neither_listed_nor_fits_a_template_is_asked_about() {
+async fn unlisted_uri_needs_permission() {
     for (tool, arguments) in ways(STRANGE) {
         let library = Library::new();
         let host = start(Host::builder(), &library, settings()).await;
@@ -114,7 +114,7 @@ async fn a_uri_that_is_neither_listed_nor_fits_a_template_is_asked_about() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_uri_that_is_listed_or_fits_a_template_needs_no_permission() {
+async fn listed_or_templated_uri_needs_no_permission() {
     let library = Library::new();
     library.shelves().contents.insert("book:three".to_owned(), json!([]));
     let host = start(Host::builder(), &library, settings()).await;
@@ -136,7 +136,7 @@ async fn a_uri_that_is_listed_or_fits_a_template_needs_no_permission() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_question_shows_the_whole_uri_and_an_answer_holds_for_one_server() {
+async fn prompt_shows_full_uri_and_answer_holds_for_one_server() {
     let (library, person) = (Library::new(), Person::saying(&[PermissionAnswer::Always, PermissionAnswer::No]));
     library.shelves().contents.insert(STRANGE.to_owned(), json!([]));
     let written = Arc::new(Mutex::new(Vec::new()));
@@ -170,7 +170,7 @@ async fn the_question_shows_the_whole_uri_and_an_answer_holds_for_one_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deny_that_comes_later_ends_polling_and_notes() {
+async fn later_deny_ends_polling_and_notes() {
     let library = Library::new();
     let host = start(Host::builder(), &library, settings()).await;
     call(&host, "SubscribeMcpResource", read("book:one")).await.unwrap();

@@ -1,8 +1,10 @@
 //! What servers ask reaches one asker, names the server, and is refused politely where nobody answers.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use wharf::tools::{ToolCaller, ToolInvocation};
 use wharf::wire::ElicitationResponse;
 use wharf::{Ask, Asker, CallError, CallOptions, Event, EventDelivery, Host, HostError, LocalFactory, RawJson};
 use wharf_client::ClientSender;
@@ -101,7 +103,7 @@ fn sampling(tokens: u64) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_names_its_server_and_brings_the_answer_back() {
+async fn elicitation_names_its_server_and_returns_the_answer() {
     let person = Person::new(true, false);
     let host = host(form("berth"), Some(&person)).await;
     let mut events = host.events();
@@ -119,8 +121,34 @@ async fn a_question_names_its_server_and_brings_the_answer_back() {
     host.close().await;
 }
 
+/// A person who takes 45 s for every form.
+struct SlowPerson;
+
+impl Asker for SlowPerson {
+    fn ask(&self, ask: Ask) {
+        let Ask::Elicitation(_, reply) = ask else { panic!("nothing else is asked here: {}", ask.kind()) };
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs(45)).await;
+            reply.answer(ElicitationResponse::Decline);
+        });
+    }
+}
+
+/// U6.
 #[tokio::test(start_paused = true)]
-async fn a_question_nobody_answers_is_declined() {
+async fn wait_for_a_form_is_counted_as_the_persons_time() {
+    let builder = open_builder().local_with(server("quay"), settings(), asking(form("berth")));
+    let host = builder.asker(Arc::new(SlowPerson)).start().await.unwrap();
+    host.wait_until_settled().await;
+    let call = ToolInvocation::new(none(), ToolCaller::person());
+    let person_time = call.person_time.clone();
+    host.registry().call("mcp__quay__ask", call).await.unwrap();
+    assert!(person_time.total().abs_diff(Duration::from_secs(45)) < Duration::from_secs(1), "{person_time:?}");
+    host.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn unanswered_elicitation_is_declined() {
     let person = Person::new(false, true);
     let asked = host(form("berth"), Some(&person)).await;
     let answer: Value = serde_json::from_str(&call(&asked).await.unwrap()).unwrap();
@@ -129,7 +157,7 @@ async fn a_question_nobody_answers_is_declined() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_form_that_asks_for_a_secret_never_reaches_anybody() {
+async fn form_asking_for_a_secret_is_declined_unprompted() {
     for field in ["password", "VPN p\u{430}ssword", "api_key"] {
         let person = Person::new(true, false);
         let host = host(
@@ -146,7 +174,7 @@ async fn a_form_that_asks_for_a_secret_never_reaches_anybody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_is_there_for_is_not_offered() {
+async fn capability_without_a_handler_is_not_declared() {
     for (question, person) in [
         (form("berth"), None),
         (sampling(10), Some(Person::new(true, false))),
@@ -160,7 +188,7 @@ async fn what_nobody_is_there_for_is_not_offered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_uses_the_model_without_context_and_within_its_budget() {
+async fn sampling_has_no_context_and_a_token_budget() {
     let person = Person::new(true, true);
     let asked = host(sampling(60_000), Some(&person)).await;
     assert!(call(&asked).await.unwrap().contains("hm"));

@@ -7,7 +7,7 @@ use wharf::{CallError, CallOptions, HostError, ServerState};
 use crate::fixture::{Fake, none, open_builder, server, settings, tool};
 
 #[tokio::test(start_paused = true)]
-async fn a_call_reaches_its_server_and_no_other() {
+async fn call_reaches_only_its_server() {
     let (one, two) = (Fake::new("one"), Fake::new("two"));
     let builder = open_builder().local_with(server("one"), settings(), one.factory());
     let host = builder.local_with(server("two"), settings(), two.factory()).start().await.unwrap();
@@ -24,7 +24,7 @@ async fn a_call_reaches_its_server_and_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_server_ends_its_calls_at_once_and_comes_back_by_itself() {
+async fn lost_server_fails_its_calls_and_reconnects() {
     let fake = Fake::new("one");
     let host = open_builder().local_with(server("one"), settings(), fake.factory()).start().await.unwrap();
     host.wait_until_settled().await;

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use wharf::spec::ServerSettings;
 use wharf::{HostError, ServerState};
 
-use crate::fixture::{Fake, call, host_of, settings, until};
+use crate::fixture::{Fake, call, host_of, open_builder, server, settings, until};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -17,7 +17,7 @@ fn lazy() -> ServerSettings {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_call_starts_it_and_hundreds_share_the_start() {
+async fn concurrent_first_calls_share_one_start() {
     let fake = Fake::new("one");
     let host = host_of(lazy(), fake.factory()).await;
     host.wait_until_settled().await;
@@ -38,7 +38,7 @@ async fn the_first_call_starts_it_and_hundreds_share_the_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_stops_when_unused_keeps_its_tools_and_starts_again() {
+async fn idle_server_stops_keeps_its_tools_and_restarts() {
     let fake = Fake::new("one");
     let host = host_of(lazy(), fake.factory()).await;
     for start in 1..4 {
@@ -57,7 +57,7 @@ async fn it_stops_when_unused_keeps_its_tools_and_starts_again() {
 
 /// A call without end is use, however long it takes.
 #[tokio::test(start_paused = true)]
-async fn it_does_not_stop_under_a_call() {
+async fn server_with_a_call_in_flight_is_not_idle_stopped() {
     let fake = Fake::new("one");
     let mut kept = lazy();
     kept.timeout = Some(500 * SECOND);
@@ -74,7 +74,7 @@ async fn it_does_not_stop_under_a_call() {
 
 /// Brought up by hand long after it was last used, it stays for a while as well.
 #[tokio::test(start_paused = true)]
-async fn one_that_is_connected_by_hand_stays_its_time() {
+async fn manually_connected_server_stays_for_the_idle_timeout() {
     let fake = Fake::new("one");
     let host = host_of(lazy(), fake.factory()).await;
     tokio::time::sleep(3600 * SECOND).await;
@@ -87,7 +87,7 @@ async fn one_that_is_connected_by_hand_stays_its_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_is_lost_while_nobody_needs_it_comes_back_by_itself() {
+async fn unused_lost_server_reconnects() {
     let fake = Fake::new("one");
     let host = host_of(lazy(), fake.factory()).await;
     assert_eq!(call(&host, "who").await.unwrap(), "one 1");
@@ -95,5 +95,21 @@ async fn one_that_is_lost_while_nobody_needs_it_comes_back_by_itself() {
     until(|| host.status_of("one").unwrap().state == ServerState::Reconnecting).await;
     tokio::time::sleep(2 * SECOND).await;
     assert_eq!((host.status_of("one").unwrap().state, fake.made()), (ServerState::Ready, 2));
+    host.close().await;
+}
+
+/// F4: an agent sees the tools of a lazy server that was never started.
+#[tokio::test(start_paused = true)]
+async fn unlisted_lazy_server_starts_once_and_stops_when_idle() {
+    let fake = Fake::new("one");
+    let builder = open_builder().list_lazy_servers();
+    let host = builder.local_with(server("one"), lazy(), fake.factory()).start().await.unwrap();
+    host.wait_for_startup().await;
+    assert_eq!((host.catalog().tools().count(), fake.made()), (2, 1));
+    tokio::time::sleep(61 * SECOND).await;
+    assert_eq!(host.status_of("one").unwrap().state, ServerState::Idle);
+    host.disable("one").await.unwrap();
+    host.enable("one").await.unwrap();
+    assert_eq!((host.status_of("one").unwrap().state, fake.made()), (ServerState::Idle, 1));
     host.close().await;
 }

@@ -26,8 +26,13 @@ fn unsteady(fake: &Fake, may: &Arc<AtomicBool>, asked: &Arc<AtomicUsize>) -> Loc
     })
 }
 
+/// Waits through retries until the server is ready and listed.
+async fn until_ready(host: &wharf::Host) {
+    host.wait_until_ready("one").await.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
-async fn without_reconnecting_a_lost_server_waits_for_a_hand() {
+async fn lost_server_stays_failed_when_reconnect_is_off() {
     let fake = Fake::new("one");
     let mut kept = settings();
     kept.reconnect = ReconnectPolicy::Off;
@@ -46,7 +51,7 @@ async fn without_reconnecting_a_lost_server_waits_for_a_hand() {
 
 /// One that cannot be made is not tried again at once; a call does that, once it has been left alone for a while.
 #[tokio::test(start_paused = true)]
-async fn one_that_is_given_up_rests_and_then_gets_one_attempt() {
+async fn failed_server_gets_one_attempt_per_cool_down() {
     let (fake, may, asked) = (Fake::new("one"), Arc::default(), Arc::default());
     let host = host_of(settings(), unsteady(&fake, &may, &asked)).await;
     host.wait_until_settled().await;
@@ -70,15 +75,15 @@ async fn one_that_is_given_up_rests_and_then_gets_one_attempt() {
 
 /// S45: a server that goes as soon as it is there.
 #[tokio::test(start_paused = true)]
-async fn a_server_that_goes_again_and_again_is_left_alone() {
+async fn flapping_server_fails_and_recovers_after_cool_down() {
     let fake = Fake::new("one");
     let mut kept = settings();
     kept.reconnect = ReconnectPolicy::Backoff(BackoffSettings { attempts: 3, ..BackoffSettings::default() });
     let host = host_of(kept, fake.factory()).await;
     let began = Instant::now();
     for lost in 1..=4 {
-        host.wait_until_settled().await;
-        assert_eq!((host.status_of("one").unwrap().state, fake.made()), (ServerState::Ready, lost));
+        until_ready(&host).await;
+        assert_eq!(fake.made(), lost);
         fake.end.notify_one();
         until(|| host.status_of("one").unwrap().state != ServerState::Ready).await;
         assert_eq!(host.status_of("one").unwrap().flapping, lost >= 2);
@@ -98,7 +103,7 @@ async fn a_server_that_goes_again_and_again_is_left_alone() {
 
 /// One that answers once and never again. Checks come more often than it is given time to answer one.
 #[tokio::test(start_paused = true)]
-async fn a_check_finds_a_server_that_hangs() {
+async fn health_check_restarts_a_hung_server() {
     for every in [2, 30] {
         let met = Arc::new(AtomicUsize::new(0));
         let act = move |asked: &Asked<'_>| match (asked.method, asked.made) {
@@ -120,7 +125,7 @@ async fn a_check_finds_a_server_that_hangs() {
 
 /// Settings are given anew meanwhile, which must not make room for one more call.
 #[tokio::test(start_paused = true)]
-async fn one_call_at_a_time_is_one() {
+async fn concurrency_limit_holds_across_settings_changes() {
     let (under_way, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (count, peak) = (Arc::clone(&under_way), Arc::clone(&most));
     let act = move |asked: &Asked<'_>| match asked.method {

@@ -128,7 +128,7 @@ fn as_it_is(builder: HostBuilder) -> HostBuilder {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_yes_opens_the_page_and_connects_the_server() {
+async fn consent_opens_the_page_and_connects_the_server() {
     let mut bench = Bench::new(Site::wanting(1), Member::default(), |builder| {
         builder.local_with(server("local"), settings(), Fake::new("local").factory())
     })
@@ -152,7 +152,7 @@ async fn a_yes_opens_the_page_and_connects_the_server() {
 
 /// Who logs in comes back to where the server's own settings say, and those are the ones it has now.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_visitor_is_made_by_the_settings_of_the_server() {
+async fn browser_is_created_from_current_server_settings() {
     let (tourist, (wanted, mut made)) = (Arc::<Tourist>::default(), mpsc::unbounded_channel());
     let mut bench = Bench::new(Site::wanting(1), Member::default(), |builder| {
         builder.browser_factory(move |name, spec| {
@@ -173,7 +173,7 @@ async fn a_visitor_is_made_by_the_settings_of_the_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_no_opens_nothing_and_is_not_asked_again_before_the_next_attempt() {
+async fn declined_login_is_not_prompted_until_next_connect() {
     let mut bench = Bench::new(Site::wanting(1), Member::default(), as_it_is).await;
     for _ in 0..2 {
         let (_, reply) = bench.question().await;
@@ -192,7 +192,7 @@ async fn a_no_opens_nothing_and_is_not_asked_again_before_the_next_attempt() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_login_in_another_process_connects_the_server_and_withdraws_the_question() {
+async fn login_in_another_process_connects_and_withdraws_prompt() {
     let mut bench = Bench::new(Site::wanting(1), Member::default(), as_it_is).await;
     let (_, mut reply) = bench.question().await;
     bench.member.token.store(7, Ordering::SeqCst);
@@ -204,7 +204,7 @@ async fn a_login_in_another_process_connects_the_server_and_withdraws_the_questi
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_logs_in_by_hand_does_not_wait_for_a_question_that_nobody_answers() {
+async fn manual_login_withdraws_the_pending_prompt() {
     let mut bench = Bench::new(Site::wanting(1), Member::default(), as_it_is).await;
     let (_, mut reply) = bench.question().await;
     let log_in = bench.host.log_in("one", Arc::new(At(Arc::clone(&bench.tourist))));
@@ -218,7 +218,7 @@ async fn who_logs_in_by_hand_does_not_wait_for_a_question_that_nobody_answers() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_login_elsewhere_in_the_moment_of_the_refusal_is_noticed() {
+async fn login_elsewhere_during_the_401_is_detected() {
     let member = Member::default();
     member.token_when_refused.store(7, Ordering::SeqCst);
     let mut bench = Bench::new(Site::wanting(1), member, as_it_is).await;
@@ -229,7 +229,7 @@ async fn a_login_elsewhere_in_the_moment_of_the_refusal_is_noticed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connecting_once_more_does_not_take_the_question_away() {
+async fn connecting_again_keeps_the_pending_login_prompt() {
     let mut bench = Bench::new(Site::wanting(1), Member::default(), as_it_is).await;
     let (_, reply) = bench.question().await;
     for _ in 0..2 {
@@ -244,7 +244,7 @@ async fn connecting_once_more_does_not_take_the_question_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_login_that_was_denied_is_no_news_to_who_denied_it() {
+async fn denied_login_neither_prompts_nor_warns() {
     let member = Member::default();
     member.denied.store(true, Ordering::SeqCst);
     let mut bench = Bench::new(Site::wanting(1), member, as_it_is).await;
@@ -255,7 +255,7 @@ async fn a_login_that_was_denied_is_no_news_to_who_denied_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_calls_that_need_more_at_once_are_one_question() {
+async fn several_scope_errors_prompt_once() {
     let mut bench = Bench::new(Site::wanting(1), logged_in(1), as_it_is).await;
     bench.site.rules.least_to_call.store(2, Ordering::SeqCst);
     bench.host.wait_until_settled().await;
@@ -275,7 +275,7 @@ async fn two_calls_that_need_more_at_once_are_one_question() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_login_that_ends_in_the_middle_takes_the_server_there_and_says_why() {
+async fn login_expired_mid_session_moves_server_to_auth_required() {
     let mut bench = Bench::new(Site::wanting(1), logged_in(1), as_it_is).await;
     assert_eq!(call(&bench.host, "who").await.unwrap(), "token 1");
     bench.site.rules.least.store(2, Ordering::SeqCst);
@@ -293,7 +293,7 @@ async fn a_login_that_ends_in_the_middle_takes_the_server_there_and_says_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn o16_a_call_that_needs_more_fails_and_says_what_and_the_rest_goes_on() {
+async fn o16_call_without_scope_fails_and_connection_stays() {
     let mut bench = Bench::new(Site::wanting(1), logged_in(1), as_it_is).await;
     bench.site.rules.least_to_call.store(2, Ordering::SeqCst);
     let refused = call(&bench.host, "who").await.unwrap_err();
@@ -320,7 +320,7 @@ async fn logged_in_at(bench: &mut Bench) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t48_a_server_that_always_wants_more_is_asked_about_twice() {
+async fn t48_repeated_scope_demands_prompt_twice_at_most() {
     let mut bench = Bench::new(Site::wanting(1), logged_in(1), as_it_is).await;
     bench.site.rules.least_to_call.store(u64::MAX, Ordering::SeqCst);
     for asked in [true, true, false, false] {
@@ -339,7 +339,7 @@ async fn t48_a_server_that_always_wants_more_is_asked_about_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_logs_out_is_not_asked_to_log_in() {
+async fn logout_does_not_prompt_for_login() {
     let mut bench = Bench::new(Site::wanting(1), logged_in(1), as_it_is).await;
     bench.host.wait_until_settled().await;
     assert!(bench.host.log_out("one").await.unwrap());
@@ -351,7 +351,7 @@ async fn who_logs_out_is_not_asked_to_log_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_wants_no_login_is_asked_nothing_about_one() {
+async fn server_without_login_never_prompts() {
     let mut bench = Bench::new(Site::wanting(0), Member::default(), as_it_is).await;
     assert_eq!(call(&bench.host, "who").await.unwrap(), "token 0");
     bench.is_unasked().await;
@@ -359,7 +359,7 @@ async fn a_server_that_wants_no_login_is_asked_nothing_about_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_an_account_a_server_is_asked_whether_it_meant_that_call_only() {
+async fn without_account_a_401_is_verified_before_auth_required() {
     for everything in [false, true] {
         let site = Site::wanting(0);
         let (host, mut events) = open_builder().servers([site.entry()]).start_with_events().await.unwrap();
@@ -385,7 +385,7 @@ async fn without_an_account_a_server_is_asked_whether_it_meant_that_call_only() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_whose_settings_say_who_asks_has_no_account() {
+async fn configured_authorization_header_skips_the_account() {
     let site = Site::wanting(5);
     let mut entry = site.entry();
     if let ServerSpec::Http(spec) = &mut entry.spec {

@@ -17,4 +17,5 @@ mod permits;
 mod polling;
 mod results;
 mod roster;
+mod startup;
 mod watching;

@@ -17,7 +17,7 @@ async fn library_host(library: &Library) -> Host {
 }
 
 #[tokio::test(start_paused = true)]
-async fn schemas_are_as_published() {
+async fn tool_schemas_and_permissions_match_the_published_ones() {
     let host = Host::builder().start().await.unwrap();
     let snapshot = host.registry().snapshot();
     for (name, properties, required) in [
@@ -49,8 +49,33 @@ async fn schemas_are_as_published() {
     assert_eq!(snapshot.len(), 9);
 }
 
+/// U7, F11: a model is offered the tools for which a server has something.
 #[tokio::test(start_paused = true)]
-async fn every_tool_answers_in_its_shape() {
+async fn management_tools_are_offered_only_where_a_server_needs_them() {
+    let offered = |host: &Host| {
+        let snapshot = host.registry().snapshot();
+        let names = snapshot.iter().filter(|tool| tool.is_offered() && tool.description().origin.is_none());
+        names.map(|tool| tool.description().name.to_string()).collect::<Vec<_>>()
+    };
+    let host = Host::builder().start().await.unwrap();
+    assert!(offered(&host).is_empty(), "{:?}", offered(&host));
+    let plain = open_builder().local_with(server("plain"), settings(), Fake::new("plain").factory());
+    let host = plain.start().await.unwrap();
+    listed(&host, 1).await;
+    assert_eq!(offered(&host), ["SubscribePolling", "UnsubscribePolling"]);
+    let library = Library::new();
+    let host = library_host(&library).await;
+    host.wait_until_settled().await;
+    assert_eq!(offered(&host).len(), 9);
+    let version = host.registry().snapshot().version();
+    host.disable("library").await.unwrap();
+    assert_eq!(offered(&host), ["SubscribePolling", "UnsubscribePolling"]);
+    assert!(host.registry().snapshot().version() > version, "the next request is built anew");
+    host.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_tool_returns_its_documented_shape() {
     let library = Library::new();
     let picture = json!({ "uri": "book:one#cover", "mimeType": "image/png", "blob": "AAAA" });
     library.shelves().contents.insert("book:two".to_owned(), json!([text("book:two", "a"), picture]));
@@ -118,7 +143,7 @@ async fn every_tool_answers_in_its_shape() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_fit_is_said_with_what_would() {
+async fn invalid_arguments_get_helpful_errors() {
     let host = library_host(&Library::new()).await;
     let long = "a".repeat(9000);
     for (tool, arguments, told) in [
@@ -183,7 +208,7 @@ async fn what_does_not_fit_is_said_with_what_would() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hostile_names_are_shown_and_attributed() {
+async fn hostile_names_are_escaped_and_attributed() {
     const CANARY: &str = "\u{202e}\u{1b}[2J\u{e0049}\u{e0047}\u{e004e}\u{e004f}\u{e0052}\u{e0045}";
     let library = Library::new();
     let hostile = |key: &str| {
@@ -219,7 +244,7 @@ async fn hostile_names_are_shown_and_attributed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn addresses_are_only_ever_read_by_their_server() {
+async fn uris_are_read_by_their_server_only() {
     let (library, place) = (Library::new(), tempfile::tempdir().unwrap());
     let secret = place.path().join("secret");
     std::fs::write(&secret, "local").unwrap();
@@ -247,7 +272,7 @@ async fn addresses_are_only_ever_read_by_their_server() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_is_in_a_file() {
+async fn oversized_contents_spill_to_files() {
     let (library, place) = (Library::new(), tempfile::tempdir().unwrap());
     let long = "x".repeat(5_000);
     {
@@ -281,7 +306,7 @@ async fn what_is_too_large_is_in_a_file() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lazy_server_is_woken_by_being_asked() {
+async fn lazy_server_starts_when_addressed_by_name() {
     let library = Library::new();
     let mut lazy = settings();
     lazy.lazy = true;
@@ -309,7 +334,7 @@ impl Asker for Answers {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_prompt_is_expanded_when_somebody_agrees() {
+async fn prompt_is_expanded_only_with_permission() {
     let library = Library::new();
     for (answer, agreed) in [(PermissionAnswer::Once, true), (PermissionAnswer::No, false)] {
         let asker = Arc::new(Answers(answer, Mutex::default()));
@@ -335,7 +360,7 @@ async fn a_prompt_is_expanded_when_somebody_agrees() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_yes_to_a_tool_that_is_nobodys_holds_as_long_as_it_says() {
+async fn management_tool_permission_lasts_as_granted() {
     use PermissionAnswer::{Always, Once, Session};
     for (answer, asked, written) in [(Once, 2, &[][..]), (Session, 1, &[]), (Always, 1, &["GetMcpPrompt"])] {
         let (library, asker) = (Library::new(), Arc::new(Answers(answer, Mutex::default())));

@@ -24,7 +24,7 @@ fn host_with(shifty: &Shifty, settings: ServerSettings, state: &Path) -> HostBui
 }
 
 fn sourced(rule: Rule) -> SourcedRule {
-    SourcedRule { rule, origin: RuleOrigin { place: "config.json:1".to_owned(), standing: RuleAuthority::User } }
+    SourcedRule { rule, origin: RuleOrigin { place: "config.json:1".to_owned(), authority: RuleAuthority::User } }
 }
 
 /// Calls the tool; the reason of a refusal, if it is refused.
@@ -67,7 +67,7 @@ async fn always(shifty: &Shifty, settings: ServerSettings, state: &Path) -> Rule
 }
 
 #[tokio::test]
-async fn a_projects_server_inherits_no_rule_of_the_users_own() {
+async fn project_server_inherits_no_user_rule() {
     let (shifty, place) = (Shifty::new(), tempfile::tempdir().unwrap());
     let allow = [rule("mcp__math__add", RuleAction::Allow)];
     call_once(&shifty, settings(), place.path(), &allow).await.unwrap();
@@ -90,7 +90,7 @@ async fn a_projects_server_inherits_no_rule_of_the_users_own() {
 }
 
 #[tokio::test]
-async fn an_always_of_one_project_holds_in_no_other() {
+async fn always_answer_holds_for_one_project_only() {
     let (shifty, place) = (Shifty::new(), tempfile::tempdir().unwrap());
     let here = always(&shifty, defined_in(HERE), place.path()).await;
     assert_eq!((here.tool.as_str(), here.defined_in.as_deref()), ("mcp__math__add", Some(HERE)));
@@ -101,7 +101,7 @@ async fn an_always_of_one_project_holds_in_no_other() {
 }
 
 #[tokio::test]
-async fn a_definition_is_approved_for_one_place() {
+async fn definition_approval_is_per_origin() {
     let (shifty, place) = (Shifty::new(), tempfile::tempdir().unwrap());
     let allow = [rule("mcp__*", RuleAction::Allow)];
     call_once(&shifty, settings(), place.path(), &allow).await.unwrap();

@@ -121,7 +121,7 @@ impl Asker for At {
 
 pub fn rule(tool: &str, action: RuleAction) -> SourcedRule {
     let rule = Rule::new(tool, action);
-    SourcedRule { rule, origin: RuleOrigin { place: "config.json:1".to_owned(), standing: RuleAuthority::User } }
+    SourcedRule { rule, origin: RuleOrigin { place: "config.json:1".to_owned(), authority: RuleAuthority::User } }
 }
 
 fn builder(server_: &Shifty) -> HostBuilder {
@@ -142,7 +142,7 @@ async fn refused(host: &Host) -> RefusalReason {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_person_to_ask_a_call_is_refused_and_the_rule_named() {
+async fn call_without_asker_is_refused_and_names_the_rule() {
     let shifty = Shifty::new();
     let host = builder(&shifty).start().await.unwrap();
     let RefusalReason::NobodyToAsk { rule } = refused(&host).await else { panic!("refused for another reason") };
@@ -164,7 +164,7 @@ async fn without_a_person_to_ask_a_call_is_refused_and_the_rule_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rules_and_trust_decide_before_anybody_is_asked() {
+async fn rules_and_trust_decide_before_prompting() {
     let trusting = || {
         let mut trusting = settings();
         trusting.trust = true;
@@ -188,7 +188,7 @@ async fn rules_and_trust_decide_before_anybody_is_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_person_is_asked_once_or_each_time_or_never_again() {
+async fn answer_decides_how_often_the_user_is_prompted() {
     use PermissionAnswer::{Always, No, Once, Session};
     for (answers, outcomes, asked) in [
         (&[Once, No, Once][..], &[true, false, true][..], 3),
@@ -213,7 +213,7 @@ async fn a_person_is_asked_once_or_each_time_or_never_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_no_with_a_reason_tells_the_caller_why() {
+async fn denial_reason_reaches_the_caller() {
     let (shifty, person) = (Shifty::new(), Person::saying(&[PermissionAnswer::NoBecause("add by hand".to_owned())]));
     let host = builder(&shifty).asker(Arc::new(At(Arc::clone(&person)))).start().await.unwrap();
     host.wait_until_settled().await;
@@ -230,7 +230,7 @@ async fn a_no_with_a_reason_tells_the_caller_why() {
 /// Rules are edited while the host runs: what they deny is denied from then on, and an "always" that is taken out of them
 /// is asked about again.
 #[tokio::test(start_paused = true)]
-async fn rules_that_change_hold_at_once() {
+async fn rule_changes_apply_immediately() {
     use PermissionAnswer::{Always, No};
     let (shifty, person) = (Shifty::new(), Person::saying(&[Always, No]));
     let host = builder(&shifty).asker(Arc::new(At(Arc::clone(&person)))).start().await.unwrap();
@@ -246,7 +246,7 @@ async fn rules_that_change_hold_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_calls_at_once_are_one_question() {
+async fn concurrent_calls_share_one_prompt() {
     let (shifty, person) = (Shifty::new(), Person::saying(&[PermissionAnswer::Session]));
     let host = builder(&shifty).asker(Arc::new(At(Arc::clone(&person)))).start().await.unwrap();
     let calls: Vec<_> = (0..20)
@@ -263,7 +263,7 @@ async fn many_calls_at_once_are_one_question() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_that_changes_is_asked_about_with_the_difference() {
+async fn changed_definition_prompts_with_a_diff() {
     let (shifty, person) = (Shifty::new(), Person::saying(&[PermissionAnswer::No, PermissionAnswer::Once]));
     let host = builder(&shifty).rules([rule("mcp__math__add", RuleAction::Allow)]);
     let host = host.asker(Arc::new(At(Arc::clone(&person)))).start().await.unwrap();
@@ -286,7 +286,7 @@ async fn a_definition_that_changes_is_asked_about_with_the_difference() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_changed_definition_that_is_allowed_once_is_asked_about_again() {
+async fn changed_definition_allowed_once_prompts_again() {
     let (shifty, person) = (Shifty::new(), Person::saying(&[PermissionAnswer::Once, PermissionAnswer::Session]));
     let host = builder(&shifty).rules([rule("mcp__math__add", RuleAction::Allow)]);
     let host = host.asker(Arc::new(At(Arc::clone(&person)))).start().await.unwrap();
@@ -303,7 +303,7 @@ async fn a_changed_definition_that_is_allowed_once_is_asked_about_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_about_a_server_that_is_another_now_is_void() {
+async fn answer_is_stale_after_a_reconnect() {
     let shifty = Shifty::new();
     let person = Arc::new(Person {
         answers: Mutex::new([PermissionAnswer::Once].into()),
@@ -323,7 +323,7 @@ async fn an_answer_about_a_server_that_is_another_now_is_void() {
 }
 
 #[tokio::test]
-async fn what_was_approved_is_known_after_a_restart() {
+async fn approved_definitions_survive_a_restart() {
     let (shifty, place) = (Shifty::new(), tempfile::tempdir().unwrap());
     let host =
         builder(&shifty).rules([rule("mcp__math__add", RuleAction::Allow)]).state_dir(place.path().join("state"));
@@ -347,7 +347,7 @@ async fn what_was_approved_is_known_after_a_restart() {
 }
 
 #[tokio::test]
-async fn the_audit_log_alone_does_not_give_short_arguments_back() {
+async fn audit_log_does_not_reveal_short_arguments() {
     let (shifty, place) = (Shifty::new(), tempfile::tempdir().unwrap());
     let host =
         builder(&shifty).rules([rule("mcp__math__add", RuleAction::Allow)]).state_dir(place.path().join("state"));
@@ -374,7 +374,7 @@ fn hesitant(answers: &[PermissionAnswer]) -> Arc<Person> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn skipping_questions_approves_no_definition_that_has_changed() {
+async fn allow_policy_does_not_approve_changed_definitions() {
     let shifty = Shifty::new();
     let host = builder(&shifty).prompt_policy(PromptPolicy::Allow).start().await.unwrap();
     call(&host).await.unwrap();
@@ -390,8 +390,29 @@ async fn skipping_questions_approves_no_definition_that_has_changed() {
     host.close().await;
 }
 
+/// U2: calls allowed in advance pass without a prompt; deny rules and changed definitions are not covered.
 #[tokio::test(start_paused = true)]
-async fn a_definition_that_changes_while_a_call_waits_is_not_called_unasked() {
+async fn calls_allowed_in_advance_need_no_prompt() {
+    let shifty = Shifty::new();
+    let allowed = |name: &'static str| -> wharf::PromptFilter {
+        Arc::new(move |tool| tool.origin.as_ref().is_some_and(|origin| *origin.name == *name))
+    };
+    let host = builder(&shifty).allow_prompted(allowed("other")).start().await.unwrap();
+    assert!(matches!(refused(&host).await, RefusalReason::NobodyToAsk { .. }));
+    host.close().await;
+    let host = builder(&shifty).allow_prompted(allowed("add")).start().await.unwrap();
+    call(&host).await.unwrap();
+    shifty.describe("Adds two numbers and mails them.");
+    host.reconnect("math").await.unwrap();
+    host.wait_until_settled().await;
+    assert_eq!(refused(&host).await, RefusalReason::DefinitionChanged);
+    host.set_rules(vec![rule("mcp__math__add", RuleAction::Deny)]).unwrap();
+    assert!(matches!(refused(&host).await, RefusalReason::Denied { .. }));
+    host.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn definition_changed_during_reconnect_prompts_again() {
     let (shifty, person) = (Shifty::new(), Person::saying(&[PermissionAnswer::No]));
     let host = builder(&shifty).rules([rule("mcp__math__add", RuleAction::Allow)]);
     let host = host.asker(Arc::new(At(Arc::clone(&person)))).start().await.unwrap();
@@ -405,7 +426,7 @@ async fn a_definition_that_changes_while_a_call_waits_is_not_called_unasked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_gets_ready_while_a_person_thinks_is_still_the_one_asked_about() {
+async fn answer_stays_valid_when_server_becomes_ready() {
     let (shifty, person) = (Shifty::new(), hesitant(&[PermissionAnswer::Once]));
     let host = builder(&shifty).asker(Arc::new(At(Arc::clone(&person)))).start().await.unwrap();
     host.wait_until_settled().await;
@@ -420,7 +441,7 @@ async fn a_server_that_gets_ready_while_a_person_thinks_is_still_the_one_asked_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_has_its_time_and_ends_with_the_host() {
+async fn prompt_times_out_and_ends_when_host_closes() {
     let (shifty, person) = (Shifty::new(), hesitant(&[]));
     let host = builder(&shifty).asker(Arc::new(At(Arc::clone(&person)))).start().await.unwrap();
     // The paused clock runs out while nobody answers.
@@ -441,7 +462,7 @@ async fn a_question_has_its_time_and_ends_with_the_host() {
 
 /// Whoever is asked about many calls has the whole time for each of them.
 #[tokio::test(start_paused = true)]
-async fn the_time_of_a_question_begins_when_it_is_put() {
+async fn prompt_timeout_starts_when_prompt_is_shown() {
     let (shifty, person) =
         (Shifty::new(), hesitant(&[PermissionAnswer::Once, PermissionAnswer::Once, PermissionAnswer::Once]));
     let host = builder(&shifty).asker(Arc::new(At(Arc::clone(&person)))).start().await.unwrap();

@@ -18,14 +18,14 @@ fn person() -> CallOptions {
 
 fn builder(fake: &Fake) -> HostBuilder {
     let rule = Rule::new("mcp__one__never", RuleAction::Deny);
-    let origin = RuleOrigin { place: "config.json:7".to_owned(), standing: RuleAuthority::User };
+    let origin = RuleOrigin { place: "config.json:7".to_owned(), authority: RuleAuthority::User };
     let mut settings = settings();
     settings.max_concurrent = Some(1);
     Host::builder().rules([SourcedRule { rule, origin }]).local_with(server("one"), settings, fake.factory())
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_denied_gets_no_permit() {
+async fn denied_call_gets_no_permit() {
     let fake = Fake::new("one");
     let host = builder(&fake).start().await.unwrap();
     host.wait_until_ready("one").await.unwrap();
@@ -40,7 +40,7 @@ async fn what_is_denied_gets_no_permit() {
 }
 
 #[tokio::test]
-async fn a_permit_counts_as_a_call_until_it_is_over() {
+async fn permit_counts_as_call_until_finished() {
     let place = tempfile::tempdir().unwrap();
     let fake = Fake::new("one");
     let host = builder(&fake).state_dir(place.path().join("state")).start().await.unwrap();
@@ -74,7 +74,7 @@ async fn begin<T>(waiting: &mut (impl Future<Output = T> + Unpin)) {
 
 /// One that is waited for is in use: it is not stopped for want of it.
 #[tokio::test(start_paused = true)]
-async fn a_permit_counts_as_a_call_while_it_waits_for_its_server() {
+async fn permit_counts_as_call_while_waiting_for_server() {
     let fake = Fake::new("one");
     let host = builder(&fake).start().await.unwrap();
     host.wait_until_ready("one").await.unwrap();
@@ -102,7 +102,7 @@ fn narrow(site: &Site, generation: usize) -> ServerEntry {
 }
 
 #[tokio::test]
-async fn a_tool_that_is_excluded_while_its_permit_waits_gets_none() {
+async fn tool_excluded_while_permit_waits_is_unknown() {
     let site = Site::open();
     // Nobody makes the catalog anew in such a host.
     let builder = open_builder().listing_mode(ListingMode::ToolsOnce).servers([narrow(&site, 1)]);
@@ -122,7 +122,7 @@ async fn a_tool_that_is_excluded_while_its_permit_waits_gets_none() {
 
 /// What takes the place of a server may be trusted less, so the gate is passed once more.
 #[tokio::test]
-async fn a_permit_that_waits_goes_to_the_server_that_took_the_place_of_its_own() {
+async fn waiting_permit_moves_to_the_replacement_server() {
     let site = Site::open();
     let gate = Arc::new(Counting::default());
     let builder = Host::builder().gate(Arc::clone(&gate) as Arc<dyn Gate>).servers([narrow(&site, 1)]);
@@ -155,7 +155,7 @@ impl Gate for Counting {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_for_one_call_asks_for_tools_and_nothing_else() {
+async fn tools_once_mode_lists_tools_only() {
     for (attention, expected) in [
         (ListingMode::ToolsOnce, &["server/discover", "tools/list"][..]),
         (
@@ -200,7 +200,7 @@ async fn a_host_for_one_call_asks_for_tools_and_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_come_says_why() {
+async fn wait_until_ready_reports_the_startup_error() {
     let factory: wharf::LocalFactory = Arc::new(|| Err("no rope".to_owned()));
     let mut settings = settings();
     settings.reconnect = wharf::spec::ReconnectPolicy::Off;

@@ -34,7 +34,7 @@ fn tool() -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn polls_come_as_often_as_was_said_and_never_at_the_same_beat() {
+async fn polls_follow_their_interval_with_jitter() {
     for (interval, least, most) in [(None, 4_500, 5_500), (Some(1_000), 1_000, 1_100), (Some(60_000), 54_000, 66_000)] {
         let library = Library::new();
         let host = polling(&library, None).await;
@@ -74,7 +74,7 @@ async fn a_slow_poll_delays_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_news_reaches_the_agent() {
+async fn only_changed_results_reach_the_agent() {
     let library = Library::new();
     let host = polling(&library, None).await;
     let mut events = host.events();
@@ -107,7 +107,7 @@ async fn only_news_reaches_the_agent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_make_it_slower() {
+async fn failed_polls_back_off() {
     let library = Library::new();
     library.shelves().contents.clear();
     let host = polling(&library, None).await;
@@ -122,7 +122,7 @@ async fn failures_make_it_slower() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn polling_outlives_a_connection() {
+async fn polling_survives_a_reconnect() {
     let library = Library::new();
     let host = polling(&library, None).await;
     let mut events = host.events();
@@ -170,7 +170,7 @@ impl Gate for Strict {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_is_polled_with_one_permission_until_it_is_denied() {
+async fn polled_tool_needs_one_permission_until_denied() {
     let (library, gate) = (Library::new(), Arc::new(Strict::default()));
     let host = polling(&library, Some(Arc::clone(&gate) as _)).await;
     let mut events = host.events();
@@ -196,7 +196,7 @@ async fn a_tool_is_polled_with_one_permission_until_it_is_denied() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_rules_allowed_ends_where_a_person_would_have_to_be_asked() {
+async fn poll_allowed_by_rule_ends_when_a_prompt_is_needed() {
     let (library, gate) = (Library::new(), Arc::new(Strict::default()));
     gate.passes.store(true, Ordering::SeqCst);
     let host = polling(&library, Some(Arc::clone(&gate) as _)).await;
@@ -212,7 +212,7 @@ async fn what_rules_allowed_ends_where_a_person_would_have_to_be_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_definition_is_another_tool() {
+async fn changed_or_removed_tool_ends_its_poll() {
     for (changed, why) in [
         (
             json!([{ "name": "look", "description": "new", "inputSchema": { "type": "object" } }]),
@@ -244,7 +244,7 @@ async fn ended(host: &Host, library: &Library, calls: usize) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_unsubscribed_stops_at_once() {
+async fn unsubscribed_poll_stops_immediately() {
     let library = Library::new();
     library.shelves().silent = true;
     let host = polling(&library, None).await;
@@ -257,7 +257,7 @@ async fn what_is_unsubscribed_stops_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn there_is_a_most() {
+async fn poll_over_the_limit_is_rejected() {
     let host = polling(&Library::new(), None).await;
     for n in 1..=32 {
         let begun = data(&host, "SubscribePolling", resource(None)).await;
@@ -274,7 +274,7 @@ async fn there_is_a_most() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_ends_with_the_host() {
+async fn closing_or_dropping_host_ends_all_tasks() {
     let before = tokio::runtime::Handle::current().metrics().num_alive_tasks();
     for politely in [true, false] {
         let library = Library::new();

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::json;
 use wharf::spec::{ActivationState, ServerEntry};
-use wharf::{CallOptions, Host, HostError, ListingMode, ServerSetChanges, ServerState};
+use wharf::{CallOptions, Host, HostError, ListingMode, LocalEntry, ServerSetChanges, ServerState};
 
 use self::site::Site;
 use crate::fixture::{Fake, none, open_builder, server, settings, tool, until};
@@ -38,8 +38,28 @@ fn told(changes: &ServerSetChanges) -> String {
     )
 }
 
+/// F13: in-process servers are part of the set, too.
 #[tokio::test]
-async fn each_server_is_told_of_by_what_became_of_it() {
+async fn in_process_servers_are_replaced_at_run_time() {
+    let (one, other) = (Fake::new("one").factory(), Fake::new("other").factory());
+    let local = |name: &str, make: &wharf::LocalFactory| LocalEntry::new(server(name), Arc::clone(make));
+    let host = open_builder().start().await.unwrap();
+    let changes = host.set_all_servers(Vec::new(), vec![local("one", &one)]).await;
+    assert_eq!(told(&changes), "+one - ~ = !");
+    assert_eq!(who(&host, "one").await.unwrap(), "one 1");
+    let changes = host.set_all_servers(Vec::new(), vec![local("one", &one), local("other", &other)]).await;
+    assert_eq!(told(&changes), "+other - ~ =one !");
+    let changes = host.set_all_servers(Vec::new(), vec![local("other", &Fake::new("new").factory())]).await;
+    assert_eq!(told(&changes), "+ -one ~other = !");
+    assert!(matches!(who(&host, "one").await, Err(HostError::UnknownServer { .. })));
+    assert_eq!(who(&host, "other").await.unwrap(), "new 1");
+    assert_eq!(told(&host.set_servers(Vec::new()).await), "+ - ~ = !");
+    assert_eq!(who(&host, "other").await.unwrap(), "new 1");
+    host.close().await;
+}
+
+#[tokio::test]
+async fn set_servers_reports_each_change() {
     let site = Site::open();
     let inside = Fake::new("inside");
     let builder = open_builder().local_with(server("inside"), settings(), inside.factory());
@@ -66,7 +86,7 @@ async fn each_server_is_told_of_by_what_became_of_it() {
 
 /// What a lazy server once listed is offered again as soon as it may be used, without starting it.
 #[tokio::test]
-async fn what_is_switched_off_by_hand_stays_off_until_something_else_is_told() {
+async fn manually_disabled_server_stays_disabled_across_edits() {
     let site = Site::open();
     let host = open_builder().servers([entry(&site, "a", 1)]).start().await.unwrap();
     host.disable("a").await.unwrap();
@@ -91,7 +111,7 @@ async fn what_is_switched_off_by_hand_stays_off_until_something_else_is_told() {
 }
 
 #[tokio::test]
-async fn a_lazy_server_that_is_switched_on_offers_what_it_once_listed() {
+async fn enabled_lazy_server_offers_its_cached_tools() {
     let (site, state) = (Site::open(), tempfile::tempdir().unwrap());
     let mut lazy = entry(&site, "a", 1);
     lazy.settings.lazy = true;
@@ -116,7 +136,7 @@ async fn a_lazy_server_that_is_switched_on_offers_what_it_once_listed() {
 
 /// A host for one call does not ask for resources. What it keeps does not say that there are none.
 #[tokio::test]
-async fn what_a_host_for_one_call_did_not_ask_for_is_asked_for_later() {
+async fn lists_skipped_by_one_shot_host_are_fetched_later() {
     let (site, state) = (Site::open(), tempfile::tempdir().unwrap());
     let mut lazy = entry(&site, "books", 1);
     lazy.settings.lazy = true;
@@ -143,7 +163,7 @@ fn is_catalog(file: &Path) -> bool {
 }
 
 #[tokio::test]
-async fn a_server_that_wants_a_login_waits_for_one() {
+async fn server_requiring_login_waits_in_auth_required() {
     let site = Site::open();
     let host = open_builder().servers([entry(&site, "login", 1)]).start().await.unwrap();
     host.wait_until_settled().await;
@@ -159,7 +179,7 @@ async fn a_server_that_wants_a_login_waits_for_one() {
 
 /// C18: whoever edits a server away does not take the answers of calls under way from their callers.
 #[tokio::test]
-async fn a_call_under_way_on_a_server_that_is_removed_is_answered() {
+async fn call_in_flight_on_removed_server_completes() {
     let site = Site::open();
     let host = open_builder().servers([entry(&site, "held", 1)]).start().await.unwrap();
     host.wait_until_settled().await;
@@ -179,7 +199,7 @@ async fn a_call_under_way_on_a_server_that_is_removed_is_answered() {
 /// Servers are replaced under two hundred callers. No call fails, and each is answered by its own server: by the one that
 /// was there when it was made, or by one that took its place meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn replacing_servers_under_load_loses_and_misroutes_no_call() {
+async fn replacing_servers_never_loses_or_misroutes_calls() {
     const NAMES: [&str; 3] = ["a", "b", "c"];
     const LAST: usize = 25;
     let site = Site::open();

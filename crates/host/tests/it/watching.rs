@@ -28,7 +28,7 @@ async fn watching(library: &Library, settings: ServerSettings) -> Host {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_is_told_to_the_events_and_to_the_agent() {
+async fn resource_change_reaches_events_and_agent() {
     let library = Library::new();
     let host = watching(&library, settings()).await;
     assert_eq!(library.watched(), json!(["book:one"]));
@@ -49,7 +49,7 @@ async fn a_change_is_told_to_the_events_and_to_the_agent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscription_survives_its_connection() {
+async fn subscription_survives_a_reconnect() {
     let library = Library::new();
     let host = watching(&library, settings()).await;
     assert_eq!(notes(&host), Vec::<String>::new(), "nothing was missed before it was watched");
@@ -70,7 +70,7 @@ async fn a_subscription_survives_its_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_goes_before_it_agrees_has_not_refused() {
+async fn disconnect_before_confirmation_is_not_a_refusal() {
     let library = Library::new();
     let host = watching(&library, settings()).await;
     let mut events = host.events();
@@ -90,7 +90,7 @@ async fn a_server_that_goes_before_it_agrees_has_not_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_stops_telling_is_told_of() {
+async fn lost_subscription_support_is_reported() {
     let library = Library::new();
     let host = watching(&library, settings()).await;
     library.shelves().capabilities = json!({ "tools": { "listChanged": true }, "resources": {} });
@@ -111,7 +111,7 @@ async fn a_server_that_stops_telling_is_told_of() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lazy_server_stays_while_something_is_watched() {
+async fn lazy_server_stays_up_while_subscribed() {
     let library = Library::new();
     let host = watching(&library, lazy()).await;
     tokio::time::sleep(Duration::from_secs(600)).await;
@@ -123,7 +123,7 @@ async fn a_lazy_server_stays_while_something_is_watched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscription_that_is_given_up_leaves_nothing() {
+async fn abandoned_subscription_is_removed() {
     let library = Library::new();
     let host = watching(&library, lazy()).await;
     call(&host, "UnsubscribeMcpResource", json!({ "subscriptionId": "watch-1" })).await.unwrap();

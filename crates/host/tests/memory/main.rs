@@ -20,7 +20,6 @@ mod process;
 mod runner;
 
 fn main() {
-    wharf::guard::run_guard_if_requested();
     let mut arguments = std::env::args().skip(1);
     match arguments.next().as_deref() {
         Some("flood") => wharf_testkit::flood::run(arguments),

@@ -1,8 +1,7 @@
 //! Measures cells and says which of them stay within the bounds.
 
-use std::path::PathBuf;
-
 use serde_json::{Value, json};
+use wharf_testkit::torture::{RunnerArguments, write_table};
 
 use crate::cell::{Cell, MAX_PEAK, MAX_RATIO, Measured, all};
 
@@ -13,21 +12,13 @@ const USUAL_SECONDS: u64 = 3;
 /// How often a cell is measured for the table.
 const ROUNDS: usize = 3;
 
-#[derive(Default)]
-struct Arguments {
-    filter: Option<String>,
-    seconds: Option<u64>,
-    table: Option<PathBuf>,
-}
-
 /// Gives the exit code.
 pub fn run(words: impl Iterator<Item = String>) -> i32 {
-    let arguments = parse(words);
-    let seconds = arguments.seconds.unwrap_or(USUAL_SECONDS);
-    let is_wanted = |cell: &Cell| match &arguments.filter {
-        Some(filter) => cell.name().contains(filter.as_str()),
-        None => arguments.table.is_some() || USUAL.contains(&cell.name().as_str()),
-    };
+    let arguments = RunnerArguments::parse(words);
+    // The number of runs is that of seconds.
+    let seconds = arguments.runs.map_or(USUAL_SECONDS, |runs| runs as u64);
+    let is_usual = |cell: &Cell| arguments.table.is_some() || USUAL.contains(&cell.name().as_str());
+    let is_wanted = |cell: &Cell| arguments.selects(&cell.name()) && (arguments.filter.is_some() || is_usual(cell));
     let (mut rows, mut failed) = (Vec::new(), 0);
     for cell in all().into_iter().filter(is_wanted) {
         let (row, is_within) = match arguments.table {
@@ -38,23 +29,10 @@ pub fn run(words: impl Iterator<Item = String>) -> i32 {
         rows.push(row);
     }
     if let Some(path) = &arguments.table {
-        std::fs::write(path, table(&rows, failed, seconds).to_string()).unwrap();
+        write_table(path, &table(&rows, failed, seconds));
     }
     println!("memory: {} cells, {failed} over a bound", rows.len());
     i32::from(failed > 0)
-}
-
-fn parse(mut words: impl Iterator<Item = String>) -> Arguments {
-    let mut arguments = Arguments::default();
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            "--runs" => arguments.seconds = words.next().and_then(|word| word.parse().ok()),
-            "--table" => arguments.table = words.next().map(PathBuf::from),
-            flag if flag.starts_with('-') => {}
-            filter => arguments.filter = Some(filter.to_owned()),
-        }
-    }
-    arguments
 }
 
 /// Memory alone: how long calls take says little while other tests run.

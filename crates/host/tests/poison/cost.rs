@@ -4,7 +4,7 @@ use wharf::inspect::{FindingLocation, inspect_text};
 
 /// Texts made to be read slowly, of a length at which nobody would see the end of reading that is not linear.
 #[test]
-fn megabytes_made_to_be_read_slowly_are_read_to_their_end() {
+fn adversarial_megabytes_are_inspected_in_linear_time() {
     for piece in [
         "Lists the tables of the database. Call this first to get the names. ",
         "before any always must do not read pass send ",

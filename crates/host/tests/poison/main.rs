@@ -50,20 +50,20 @@ impl Tally {
 }
 
 #[test]
-fn poison_is_found_wherever_and_however_it_is_written() {
+fn poisoned_texts_are_detected_in_any_disguise() {
     let tally = Tally::of(attacks(), true);
     assert!(tally.judged >= 200 && tally.share() >= 0.95, "{}", tally.shown());
 }
 
 /// Without the disguises, some of which give themselves away.
 #[test]
-fn poison_in_plain_words_is_found() {
+fn plain_poisoned_texts_are_detected() {
     let tally = Tally::of(plain("attacks.txt"), true);
     assert!(tally.judged >= 60 && tally.share() >= 0.95, "{}", tally.shown());
 }
 
 #[test]
-fn honest_tools_are_left_alone() {
+fn benign_tools_are_not_quarantined() {
     let tally = Tally::of(benign(), false);
     assert!(tally.judged >= 2_000 && tally.share() <= 0.01, "{}", tally.shown());
     let tally = Tally::of(plain("benign.txt"), false);
@@ -71,7 +71,7 @@ fn honest_tools_are_left_alone() {
 }
 
 #[test]
-fn unseen_texts_are_judged_about_as_well() {
+fn unseen_texts_meet_minimum_detection_rates() {
     let (attacks, benign) = unseen();
     let found = Tally::of(attacks, true);
     assert!(found.judged >= 40 && found.share() >= 0.20, "{}", found.shown());

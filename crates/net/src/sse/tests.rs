@@ -33,7 +33,7 @@ fn check(stream: &[u8], expected: &[SseEvent]) {
 }
 
 #[test]
-fn lines_end_in_three_ways_and_events_at_an_empty_one() {
+fn any_line_ending_works_and_blank_lines_end_events() {
     for stream in ["data: a\n\ndata: b\n\n", "data: a\r\n\r\ndata: b\r\n\r\n", "data: a\r\rdata: b\r\r"] {
         check(stream.as_bytes(), &[data("a"), data("b")]);
     }
@@ -48,7 +48,7 @@ fn lines_end_in_three_ways_and_events_at_an_empty_one() {
 }
 
 #[test]
-fn fields_are_read_as_the_standard_says() {
+fn fields_follow_the_standard() {
     for (stream, expected) in [
         ("data:a\n\n", data("a")),
         ("data: a\n\n", data("a")),
@@ -86,7 +86,7 @@ fn fields_are_read_as_the_standard_says() {
 }
 
 #[test]
-fn a_byte_order_mark_counts_once_and_at_the_start() {
+fn byte_order_mark_is_skipped_once_at_the_start() {
     check(b"\xef\xbb\xbfdata: a\n\n", &[data("a")]);
     check(b"\xef\xbb\xbf\ndata: a\n\n", &[data("a")]);
     check(b"\xef\xbb\xbf: comment\ndata: a\n\n", &[data("a")]);
@@ -97,7 +97,7 @@ fn a_byte_order_mark_counts_once_and_at_the_start() {
 }
 
 #[test]
-fn what_is_not_utf8_stays_bytes_in_data_alone() {
+fn invalid_utf8_is_preserved_in_data_only() {
     let (events, _) = read(b"data: \xff\xfe\nid: a\xff\nevent: \xc3\n\n");
     let [event] = &events[..] else { panic!("{events:?}") };
     assert_eq!(event.data, b"\xff\xfe"[..]);
@@ -106,7 +106,7 @@ fn what_is_not_utf8_stays_bytes_in_data_alone() {
 }
 
 #[test]
-fn the_last_retry_that_is_a_number_holds() {
+fn last_numeric_retry_wins() {
     for (stream, expected) in [
         ("", None),
         ("retry: 1500\n", Some(1500)),
@@ -123,7 +123,7 @@ fn the_last_retry_that_is_a_number_holds() {
 }
 
 #[test]
-fn the_last_id_is_that_of_whole_events() {
+fn last_id_follows_complete_events() {
     for (stream, expected) in [
         ("data: a\n\n", None),
         ("id: 1\ndata: a\n\n", Some("1")),
@@ -144,7 +144,7 @@ fn the_last_id_is_that_of_whole_events() {
 }
 
 #[test]
-fn comments_are_signs_of_life() {
+fn comments_count_as_activity() {
     let (events, parser) = read(b": still here\n\n");
     assert_eq!((events.len(), parser.activity()), (0, 14));
 }
@@ -187,7 +187,7 @@ fn bounded(limit: usize, stream: &str) -> (usize, bool) {
 }
 
 #[test]
-fn bounds_hold_at_their_edge() {
+fn size_limits_are_exact() {
     for (limit, stream, expected) in [
         (10, "data: 1234\n\n", (1, false)),
         (10, "data: 12345\n\n", (0, true)),
@@ -211,7 +211,7 @@ fn bounds_hold_at_their_edge() {
 }
 
 #[test]
-fn an_endless_line_or_event_stops_at_the_limit() {
+fn endless_line_or_event_fails_at_the_limit() {
     for piece in ["x", "data:\n", "data: x\n", ":", "id: 1\ndata: x\n"] {
         let mut parser = SseParser::new(LIMIT);
         let chunk = Bytes::from(piece.repeat(1000));

@@ -10,7 +10,7 @@ use wharf_net::{
 };
 use wharf_testkit::transport_faults::Endpoint;
 
-use crate::served::{Received, answer, answering};
+use crate::served::{Http1Request, answer, answering};
 use crate::{call, open, plain};
 
 /// Carries the token of its serial number and a proof of its own for every try, and renews as often as it is told to.
@@ -79,7 +79,7 @@ fn no(remedy: AuthRecovery) -> NotAuthorized {
 }
 
 /// What a request carried, in the words of [`Script`].
-fn token_and_proof(request: &Received) -> Shown {
+fn token_and_proof(request: &Http1Request) -> Shown {
     let value = |name: &str| {
         request.head.lines().find_map(|line| {
             let (found, value) = line.split_once(": ")?;
@@ -141,7 +141,7 @@ async fn send(net: &Net, server: &Endpoint) -> Result<HttpResponse, SendError> {
 /// On one thread, so that the connection is back in the pool before the next request: on several that depends on the
 /// scheduler.
 #[tokio::test]
-async fn a_request_is_made_again_with_what_was_renewed() {
+async fn request_is_retried_with_renewed_credentials() {
     for status in [401, 403] {
         let (server, seen) =
             guarded(move |token, _| if token == Some("token-2") { welcome() } else { turned_away(status, "n") });
@@ -155,7 +155,7 @@ async fn a_request_is_made_again_with_what_was_renewed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refusal_that_nothing_helps_against_says_why_and_keeps_its_body() {
+async fn unrecoverable_401_has_reason_and_body() {
     let (server, _) = guarded(|_, _| turned_away(401, "n"));
     let script = Script::renewing(0);
     let mut response = send(&authorized(&script, &server).await, &server).await.unwrap();
@@ -165,7 +165,7 @@ async fn a_refusal_that_nothing_helps_against_says_why_and_keeps_its_body() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h05_a_server_that_is_never_content_is_not_asked_for_ever() {
+async fn h05_retries_after_401_are_limited() {
     let (server, _) = guarded(|_, _| turned_away(401, "n"));
     let script = Script::renewing(u64::MAX);
     let response = send(&authorized(&script, &server).await, &server).await.unwrap();
@@ -175,7 +175,7 @@ async fn h05_a_server_that_is_never_content_is_not_asked_for_ever() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn other_answers_are_nobodys_business() {
+async fn other_statuses_trigger_no_renewal() {
     for status in [200, 400, 404, 407, 500, 503] {
         let (server, _) = guarded(move |_, _| turned_away(status, "n"));
         let script = Script::renewing(5);
@@ -186,7 +186,7 @@ async fn other_answers_are_nobodys_business() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t43_another_origin_is_shown_nothing_and_says_nothing() {
+async fn t43_other_origin_gets_no_credentials() {
     let (home, _) = guarded(|_, _| welcome());
     let (other, seen) = guarded(|_, _| turned_away(401, "n"));
     let script = Script::renewing(5);
@@ -197,7 +197,7 @@ async fn t43_another_origin_is_shown_nothing_and_says_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t43_a_place_of_the_same_origin_gets_a_proof_of_its_own_and_another_origin_nothing() {
+async fn t43_redirect_gets_a_new_proof_on_same_origin_only() {
     let (canary, canary_seen) = guarded(|_, _| welcome());
     let elsewhere = plain(canary.address());
     let (server, seen) = guarded(move |_, path| match path {
@@ -217,7 +217,7 @@ fn sent_on(location: &str) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_answer_is_heard_before_the_next_try() {
+async fn every_response_is_observed_before_the_retry() {
     let (server, _) = guarded(|token, path| match (token, path) {
         (_, "/mcp") => sent_on("/next"),
         (Some("token-1"), _) => welcome(),
@@ -230,7 +230,7 @@ async fn every_answer_is_heard_before_the_next_try() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_has_to_be_looked_for_is_waited_for() {
+async fn credential_lookup_is_awaited() {
     for (known, tokens) in [(true, some(&["token-0"])), (false, vec![None])] {
         let (server, seen) = guarded(|_, _| turned_away(400, "n"));
         let script = Script::looking(Ok(known));
@@ -245,7 +245,7 @@ async fn what_has_to_be_looked_for_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_said_is_not_sent() {
+async fn failed_credential_lookup_sends_nothing() {
     for (remedy, may_pass) in [(AuthRecovery::Login, false), (AuthRecovery::Waiting, true)] {
         let (server, _) = guarded(|_, _| welcome());
         let script = Script::looking(Err(no(remedy.clone())));
@@ -256,7 +256,7 @@ async fn what_cannot_be_said_is_not_sent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_turned_a_request_away_has_seen_it() {
+async fn rejected_request_is_not_certainly_unsent() {
     let server = Endpoint::start(|mut guest| {
         use std::io::Write as _;
         // It hangs up on whoever comes again.

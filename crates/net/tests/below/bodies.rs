@@ -18,7 +18,7 @@ fn zipped(content: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h14_a_body_that_is_not_whole_is_none() {
+async fn h14_incomplete_body_is_an_error() {
     let cases: &[(&str, Vec<u8>)] = &[
         ("a length too long", answer("Content-Length: 10\r\n", b"{\"a\":1}")),
         ("a chunk too long", answer("Transfer-Encoding: chunked\r\n", b"a\r\n{\"a\":1}\r\n0\r\n\r\n")),
@@ -41,7 +41,7 @@ async fn h14_a_body_that_is_not_whole_is_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h14_what_follows_a_short_length_is_not_taken_for_the_next_answer() {
+async fn h14_bytes_after_the_body_are_not_the_next_response() {
     // Two answers at once: the second must not be waiting for the next request.
     let forged = [answer("Content-Length: 2\r\n", b"{}"), answer("Content-Length: 8\r\n", b"\"forged\"")].concat();
     let server = saying(forged);
@@ -54,7 +54,7 @@ async fn h14_what_follows_a_short_length_is_not_taken_for_the_next_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h14_a_cut_at_any_byte_of_the_answer_is_noticed() {
+async fn h14_response_cut_at_any_byte_is_an_error() {
     let server = serve_plain().unwrap();
     let whole = FaultProxy::start(server.address(), wharf_testkit::transport_faults::FaultScript::default()).unwrap();
     assert!(exchange(&open().await, &plain(whole.address())).await.is_healthy("hello"));
@@ -76,7 +76,7 @@ async fn h14_a_cut_at_any_byte_of_the_answer_is_noticed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h28_what_is_compressed_is_expanded() {
+async fn h28_gzip_body_is_decompressed() {
     let body = zipped(b"{\"a\":1}");
     let server = saying(answer(&format!("Content-Encoding: gzip\r\nContent-Length: {}\r\n", body.len()), &body));
     let outcome = exchange(&open().await, &plain(server.address())).await;
@@ -84,7 +84,7 @@ async fn h28_what_is_compressed_is_expanded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h28_a_bomb_goes_off_within_bounds() {
+async fn h28_gzip_bomb_fails_at_the_limit() {
     // 1 GiB in about 1 MiB: zeros, compressed piece by piece, as members of one stream.
     let member = zipped(&vec![0; 64 << 20]);
     let body = member.repeat(16);
@@ -95,7 +95,7 @@ async fn h28_a_bomb_goes_off_within_bounds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h28_a_spoiled_stream_is_an_error_and_no_shorter_answer() {
+async fn h28_corrupt_gzip_is_an_error() {
     let good = zipped(b"{\"a\":1}");
     let mut bad_sum = good.clone();
     let sum_at = good.len() - 8;
@@ -118,7 +118,7 @@ async fn h28_a_spoiled_stream_is_an_error_and_no_shorter_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h28_what_is_compressed_in_a_way_not_asked_for_stays_as_it_came() {
+async fn h28_unrequested_encodings_are_not_decoded() {
     let twice = zipped(&zipped(b"{\"a\":1}"));
     for encoding in ["gzip, gzip", "br", "zstd", "deflate"] {
         let headers = format!("Content-Encoding: {encoding}\r\nContent-Length: {}\r\n", twice.len());
@@ -132,7 +132,7 @@ async fn h28_what_is_compressed_in_a_way_not_asked_for_stays_as_it_came() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_endless_body_ends_at_the_limit() {
+async fn endless_body_fails_at_the_limit() {
     for headers in ["", "Content-Length: 1000000000000\r\n", "Transfer-Encoding: chunked\r\n"] {
         let chunk = [b"10000\r\n", &[b'a'; 0x10000][..], b"\r\n"].concat();
         let start = answer(headers, b"");
@@ -149,7 +149,7 @@ async fn an_endless_body_ends_at_the_limit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_of_exactly_the_limit_is_taken() {
+async fn body_limit_is_exact() {
     for (size, fits) in [(LIMIT, true), (LIMIT + 1, false)] {
         let server = answering(move |_| answer(&format!("Content-Length: {size}\r\n"), &vec![b'a'; size]));
         match exchange(&open().await, &plain(server.address())).await {

@@ -35,7 +35,7 @@ fn is_open(port: u16) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h25_a_connection_closed_while_idle_costs_nobody_anything() {
+async fn h25_idle_closed_connection_is_replaced_without_error() {
     for fault in [ByteFault::Close, ByteFault::Cut] {
         let server = serve_plain().unwrap();
         let proxy = FaultProxy::start(server.address(), FaultScript::default()).unwrap();
@@ -52,7 +52,7 @@ async fn h25_a_connection_closed_while_idle_costs_nobody_anything() {
 // On one thread: with several, about one request in a thousand hangs here until its deadline, because it is put into
 // a connection's channel while the connection drops it (hyper, issue 4122).
 #[tokio::test]
-async fn h25_a_connection_closed_at_the_moment_of_use_delivers_nothing_twice() {
+async fn h25_connection_closed_during_use_never_delivers_twice() {
     for fault in [ByteFault::Close, ByteFault::Cut, ByteFault::HalfClose] {
         let server = Recorder::start();
         let proxy = FaultProxy::start(server.endpoint.address(), FaultScript::default()).unwrap();
@@ -82,7 +82,7 @@ async fn h25_a_connection_closed_at_the_moment_of_use_delivers_nothing_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h25_a_connection_that_dies_of_the_second_request_has_it_lost_and_not_repeated() {
+async fn h25_request_lost_on_reused_connection_is_not_retried() {
     // Reads the second request, counts it, and hangs up without a word, as a server does that is told to stop.
     let server = Endpoint::start(|mut guest| {
         let first = receive(&mut guest).is_ok_and(|request| request.is_some());
@@ -108,7 +108,7 @@ async fn h25_a_connection_that_dies_of_the_second_request_has_it_lost_and_not_re
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cut_anywhere_in_the_request_leaves_its_outcome_open() {
+async fn request_cut_at_any_byte_has_unknown_outcome() {
     let server = serve_plain().unwrap();
     let whole = FaultProxy::start(server.address(), FaultScript::default()).unwrap();
     assert!(exchange(&open().await, &plain(whole.address())).await.is_healthy("hello"));
@@ -125,7 +125,7 @@ async fn a_cut_anywhere_in_the_request_leaves_its_outcome_open() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn garbage_between_the_records_of_tls_proves_nothing() {
+async fn undecryptable_tls_response_leaves_outcome_unknown() {
     // The handshake is over and the request is there; what the server then says cannot be decrypted.
     let authority = TestCa::new();
     let server = serve_tls(&authority, TlsFault::None, FaultCount::Always).unwrap();
@@ -144,7 +144,7 @@ async fn garbage_between_the_records_of_tls_proves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h26_a_peer_that_vanished_holds_nobody_beyond_a_deadline() {
+async fn h26_vanished_peer_does_not_outlast_the_deadline() {
     let server = serve_plain().unwrap();
     let hole = FaultRule::new(TO_CLIENT, FaultPosition::After(20), ByteFault::BlackHole);
     let proxy = FaultProxy::start(server.address(), hole).unwrap();
@@ -158,7 +158,7 @@ async fn h26_a_peer_that_vanished_holds_nobody_beyond_a_deadline() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h26_the_system_asks_whether_a_quiet_peer_is_still_there() {
+async fn h26_idle_connections_use_tcp_keep_alive() {
     let server = serve_plain().unwrap();
     let net = open().await;
     assert!(exchange(&net, &plain(server.address())).await.is_healthy("hello"));
@@ -168,7 +168,7 @@ async fn h26_the_system_asks_whether_a_quiet_peer_is_still_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h27_a_head_that_trickles_is_left_when_the_caller_leaves() {
+async fn h27_trickling_head_is_dropped_with_its_caller() {
     let server = serve_plain().unwrap();
     let slow = ByteFault::Trickle { bytes: 1, every: Duration::from_millis(200) };
     let proxy = FaultProxy::start(server.address(), FaultRule::new(TO_CLIENT, FaultPosition::Opening, slow)).unwrap();
@@ -181,7 +181,7 @@ async fn h27_a_head_that_trickles_is_left_when_the_caller_leaves() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h27_a_body_that_trickles_comes_as_it_comes_and_ends_when_it_is_dropped() {
+async fn h27_trickling_body_streams_and_closes_on_drop() {
     let (ended, end) = channel();
     let server = Endpoint::start(move |mut guest| {
         receive(&mut guest).ok();

@@ -11,7 +11,7 @@ use wharf_testkit::transport_faults::{
 use crate::{BRIEF, SOON, call, exchange, open, open_hurried, plain};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h01_a_name_that_means_nothing_is_named() {
+async fn h01_unresolvable_host_is_named_in_the_error() {
     let error = exchange(&open().await, &format!("http://{NO_SUCH_NAME}/mcp")).await.unsent();
     let SendError::Unresolved { host, .. } = &error else { panic!("{error:?}") };
     assert_eq!(host, NO_SUCH_NAME);
@@ -20,7 +20,7 @@ async fn h01_a_name_that_means_nothing_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h01_a_family_of_addresses_that_leads_nowhere_is_passed_over() {
+async fn h01_unreachable_address_family_is_skipped() {
     // The server has no IPv6, which `localhost` often means as well, and first.
     let server = serve_plain().unwrap();
     let url = format!("http://localhost:{}/mcp", server.address().port());
@@ -29,7 +29,7 @@ async fn h01_a_family_of_addresses_that_leads_nowhere_is_passed_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h02_a_refusal_is_told_at_once_and_as_one() {
+async fn h02_connection_refused_is_reported_immediately() {
     let nobody = Refused::bind().unwrap();
     let since = Instant::now();
     let error = exchange(&open().await, &plain(nobody.address())).await.unsent();
@@ -40,7 +40,7 @@ async fn h02_a_refusal_is_told_at_once_and_as_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h02_whoever_never_accepts_is_waited_for_just_so_long() {
+async fn h02_unaccepted_connection_times_out() {
     let full = FullBacklog::bind().unwrap();
     let since = Instant::now();
     let error = exchange(&open_hurried().await, &plain(full.address())).await.unsent();
@@ -51,7 +51,7 @@ async fn h02_whoever_never_accepts_is_waited_for_just_so_long() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h02_a_reset_is_not_tried_again_by_itself() {
+async fn h02_connection_reset_is_not_retried() {
     let server = reset_after_accept(FaultCount::First(1)).unwrap();
     let net = open().await;
     let error = exchange(&net, &plain(server.address())).await.unsent();
@@ -63,7 +63,7 @@ async fn h02_a_reset_is_not_tried_again_by_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h02_whoever_accepts_and_says_nothing_is_left_when_the_caller_leaves() {
+async fn h02_silent_server_is_dropped_with_its_caller() {
     let server = black_hole(FaultCount::First(1)).unwrap();
     let net = open_hurried().await;
     let waiting = tokio::time::timeout(2 * BRIEF, net.send(call(&plain(server.address()), "hello"))).await;
@@ -74,7 +74,7 @@ async fn h02_whoever_accepts_and_says_nothing_is_left_when_the_caller_leaves() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h41_what_is_no_address_is_an_error_before_anything_leaves() {
+async fn h41_undialable_url_fails_before_anything_is_sent() {
     let net = open().await;
     for text in UNREACHABLE_URLS {
         // A zone makes it no URL at all; a path to a socket makes it one that cannot be dialled.

@@ -22,7 +22,7 @@ async fn trusting_with(mut options: NetOptions, authority: &TestCa, identity: Op
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_extra_authority_is_trusted_and_only_then() {
+async fn extra_ca_is_trusted_only_when_configured() {
     let authority = TestCa::new();
     let server = serve_tls(&authority, TlsFault::None, FaultCount::Always).unwrap();
     let error = exchange(&open().await, &secure(server.address())).await.unsent();
@@ -35,11 +35,12 @@ async fn an_extra_authority_is_trusted_and_only_then() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h03_each_flaw_fails_closed_for_its_own_reason() {
+async fn h03_each_tls_fault_fails_with_its_own_reason() {
     for (fault, reason) in [
         (TlsFault::Expired, "expired"),
         (TlsFault::WrongHost, "not valid for name"),
         (TlsFault::SelfSigned, "UnknownIssuer"),
+        (TlsFault::SelfSignedCa, "is a CA certificate (CA:TRUE), which is not valid for a server"),
         (TlsFault::UnknownAuthority, "UnknownIssuer"),
         (TlsFault::ForgedAuthority, "BadSignature"),
         (TlsFault::OldVersion, "incompatible"),
@@ -61,7 +62,7 @@ async fn h03_each_flaw_fails_closed_for_its_own_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h03_a_server_that_agrees_on_h2_and_does_not_speak_it_is_an_error() {
+async fn h03_false_h2_negotiation_is_an_error() {
     let authority = TestCa::new();
     let server = serve_tls(&authority, TlsFault::AlpnLie, FaultCount::Always).unwrap();
     let error = exchange(&trusting(&authority, None).await, &secure(server.address())).await.unsent();
@@ -71,7 +72,7 @@ async fn h03_a_server_that_agrees_on_h2_and_does_not_speak_it_is_an_error() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h03_a_handshake_that_stalls_is_waited_for_as_long_as_a_connection() {
+async fn h03_stalled_handshake_hits_the_connect_timeout() {
     let authority = TestCa::new();
     let server = serve_tls(&authority, TlsFault::Stall, FaultCount::Always).unwrap();
     let net = trusting_with(hurried(), &authority, None).await;
@@ -83,7 +84,7 @@ async fn h03_a_handshake_that_stalls_is_waited_for_as_long_as_a_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_certificate_is_shown_where_it_is_demanded() {
+async fn client_certificate_is_presented_when_required() {
     let authority = TestCa::new();
     let server = serve_tls(&authority, TlsFault::ClientCertificate, FaultCount::Always).unwrap();
     let url = secure(server.address());
@@ -104,7 +105,7 @@ async fn a_client_certificate_is_shown_where_it_is_demanded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_that_hold_no_certificate_are_named() {
+async fn files_without_a_certificate_are_named_in_the_error() {
     let empty = File::holding("no certificate here\n");
     let certificate = File::holding(&TestCa::new().pem());
     let gone = empty.path().with_extension("gone");

@@ -7,7 +7,7 @@ use crate::memory::bounded;
 use crate::{exchange, open, plain};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h29_a_head_that_is_none_is_an_error_that_proves_nothing() {
+async fn h29_malformed_head_leaves_outcome_unknown() {
     for fault in [
         HeadFault::LongHeader,
         HeadFault::ManyHeaders,

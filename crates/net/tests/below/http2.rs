@@ -35,7 +35,7 @@ impl Bench {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_healthy_server_is_spoken_to_on_one_connection() {
+async fn http2_requests_share_one_connection() {
     let bench = Bench::new(Http2Fault::None, FaultCount::Always).await;
     for _ in 0..10 {
         assert!(bench.exchange().await.is_healthy("hello"));
@@ -44,14 +44,14 @@ async fn a_healthy_server_is_spoken_to_on_one_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h30_what_was_provably_not_looked_at_is_asked_for_again_elsewhere() {
+async fn h30_provably_unprocessed_request_is_retried() {
     let bench = Bench::new(Http2Fault::GoAwayRefusing, FaultCount::First(1)).await;
     assert!(bench.exchange().await.is_healthy("hello"));
     assert_eq!((bench.server.requests(), bench.server.connections()), (2, 2));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h30_a_server_that_is_leaving_when_it_is_met_gets_nothing() {
+async fn h30_early_goaway_delivers_the_request_once() {
     let bench = Bench::new(Http2Fault::GoAwayFirst, FaultCount::First(1)).await;
     let outcome = bench.exchange().await;
     if let Outcome::Unsent(error) = &outcome {
@@ -66,7 +66,7 @@ async fn h30_a_server_that_is_leaving_when_it_is_met_gets_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h30_who_always_refuses_is_asked_a_few_times_at_most() {
+async fn h30_refused_requests_are_retried_a_few_times_at_most() {
     for fault in [Http2Fault::GoAwayFirst, Http2Fault::GoAwayRefusing, Http2Fault::RefusedStream] {
         let bench = Bench::new(fault, FaultCount::Always).await;
         let error = bench.exchange().await.unsent();
@@ -77,7 +77,7 @@ async fn h30_who_always_refuses_is_asked_a_few_times_at_most() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h30_a_server_that_leaves_gracefully_loses_nothing() {
+async fn h30_graceful_goaway_loses_no_request() {
     let bench = Bench::new(Http2Fault::GoAwayDraining, FaultCount::Always).await;
     for asked in 1..=5 {
         assert!(bench.exchange().await.is_healthy("hello"), "request {asked}");
@@ -86,7 +86,7 @@ async fn h30_a_server_that_leaves_gracefully_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h30_what_may_have_been_looked_at_is_never_sent_again() {
+async fn h30_possibly_processed_request_is_never_retried() {
     for fault in [Http2Fault::GoAwayAbandoning, Http2Fault::ResetStream, Http2Fault::ResetFlood] {
         let bench = Bench::new(fault, FaultCount::Always).await;
         let error = bench.exchange().await.unsent();
@@ -96,7 +96,7 @@ async fn h30_what_may_have_been_looked_at_is_never_sent_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h30_floods_end_within_bounds() {
+async fn h30_floods_end_within_the_time_limit() {
     let limit = Duration::from_secs(2);
     for fault in [
         Http2Fault::ResetFlood,
@@ -116,7 +116,7 @@ async fn h30_floods_end_within_bounds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h30_a_flood_does_not_outlast_whoever_asked() {
+async fn h30_next_request_succeeds_after_a_flood() {
     for fault in [Http2Fault::ContinuationFlood, Http2Fault::EmptyDataFlood] {
         let bench = Bench::new(fault, FaultCount::First(1)).await;
         bench.exchange_within(Duration::from_secs(2)).await;
@@ -125,7 +125,7 @@ async fn h30_a_flood_does_not_outlast_whoever_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h30_a_window_that_never_opens_holds_nobody_beyond_a_deadline() {
+async fn h30_closed_flow_window_does_not_outlast_the_deadline() {
     let bench = Bench::new(Http2Fault::ZeroWindow, FaultCount::Always).await;
     // More than may be sent before the server's settings are known.
     let mut request = call(&bench.url, "hello");
@@ -136,7 +136,7 @@ async fn h30_a_window_that_never_opens_holds_nobody_beyond_a_deadline() {
 }
 
 #[tokio::test]
-async fn h26_a_server_that_answers_no_ping_is_given_up() {
+async fn h26_server_without_ping_replies_is_disconnected() {
     let bench = Bench::new(Http2Fault::Silent, FaultCount::First(1)).await;
     let (net, request) = (bench.net.clone(), call(&bench.url, "hello"));
     let asked = tokio::spawn(async move { net.send(request).await.err() });

@@ -6,7 +6,7 @@ use tokio::sync::Mutex;
 use wharf_testkit::oracle::{peak_rss_kib, reset_peak_rss};
 
 /// What a fault may add at the limits of these tests (`faults.md`, I4).
-const MOST_KIB: u64 = 96 << 10;
+const MAX_KIB: u64 = 96 << 10;
 
 /// Runs `work` and checks that it stayed within bounds.
 pub async fn bounded<T>(work: impl Future<Output = T>) -> T {
@@ -16,6 +16,6 @@ pub async fn bounded<T>(work: impl Future<Output = T>) -> T {
     let before = peak_rss_kib();
     let outcome = work.await;
     let grown = peak_rss_kib().saturating_sub(before);
-    assert!(grown <= MOST_KIB, "it took {grown} KiB");
+    assert!(grown <= MAX_KIB, "it took {grown} KiB");
     outcome
 }

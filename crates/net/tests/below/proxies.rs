@@ -48,7 +48,7 @@ async fn h31_the_configured_proxy_is_used() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h31_a_name_is_for_the_proxy_to_resolve() {
+async fn h31_proxy_resolves_host_names() {
     let authority = TestCa::new();
     let server = serve_plain().unwrap();
     let proxy = ConnectProxy::start(ProxyBehaviour::Works(server.address())).unwrap();
@@ -57,7 +57,7 @@ async fn h31_a_name_is_for_the_proxy_to_resolve() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h31_credentials_go_to_the_proxy_and_nowhere_else() {
+async fn h31_credentials_go_to_the_proxy_only() {
     let authority = TestCa::new();
     for (server, url) in servers(&authority) {
         let proxy = ConnectProxy::start(ProxyBehaviour::Demands(AUTHORIZATION.to_owned(), server.address())).unwrap();
@@ -68,7 +68,7 @@ async fn h31_credentials_go_to_the_proxy_and_nowhere_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h31_a_proxy_that_fails_is_told_from_a_server_that_fails() {
+async fn h31_proxy_errors_differ_from_server_errors() {
     let authority = TestCa::new();
     for (manner, status, said) in [
         (ProxyBehaviour::Refuses, Some(StatusCode::PROXY_AUTHENTICATION_REQUIRED), "authorization"),
@@ -100,7 +100,7 @@ async fn h31_a_proxy_that_fails_is_told_from_a_server_that_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h31_a_tunnel_that_never_opens_is_waited_for_as_long_as_a_connection() {
+async fn h31_unopened_tunnel_hits_the_connect_timeout() {
     let authority = TestCa::new();
     let server = serve_tls(&authority, TlsFault::None, FaultCount::Always).unwrap();
     let proxy = ConnectProxy::start(ProxyBehaviour::Silent).unwrap();
@@ -111,7 +111,7 @@ async fn h31_a_tunnel_that_never_opens_is_waited_for_as_long_as_a_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h31_a_proxy_that_is_not_there_is_not_gone_around() {
+async fn h31_unreachable_proxy_is_not_bypassed() {
     let authority = TestCa::new();
     let nobody = Refused::bind().unwrap();
     for (server, url) in servers(&authority) {
@@ -127,7 +127,7 @@ async fn h31_a_proxy_that_is_not_there_is_not_gone_around() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h31_a_proxy_that_is_no_url_is_refused_without_being_shown() {
+async fn h31_invalid_proxy_url_is_rejected_without_showing_it() {
     for text in
         [format!("http://user:{PASSWORD}@"), format!("user {PASSWORD}"), format!("gopher://user:{PASSWORD}@host")]
     {
@@ -140,10 +140,10 @@ async fn h31_a_proxy_that_is_no_url_is_refused_without_being_shown() {
 }
 
 #[test]
-fn h31_a_proxy_of_the_environment_is_not_used() {
+fn h31_proxy_environment_variables_are_ignored() {
     let (server, proxy) = (serve_plain().unwrap(), ConnectProxy::start(ProxyBehaviour::BadGateway).unwrap());
     let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", "proxies::sends_what_stdin_says", "--include-ignored", "--nocapture"]);
+    child.args(["--exact", "proxies::child_sends_request_to_url_from_stdin", "--include-ignored", "--nocapture"]);
     for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
         child.env(name, format!("http://{}", proxy.address()));
         child.env(name.to_ascii_lowercase(), format!("http://{}", proxy.address()));
@@ -157,7 +157,7 @@ fn h31_a_proxy_of_the_environment_is_not_used() {
 /// The child of the test above: another process, whose environment may be anything.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "is run by another test, which says where to send to"]
-async fn sends_what_stdin_says() {
+async fn child_sends_request_to_url_from_stdin() {
     let mut url = String::new();
     std::io::stdin().read_to_string(&mut url).unwrap();
     if !url.is_empty() {

@@ -17,7 +17,7 @@ async fn public_only(proxy: Option<String>) -> Net {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t40_loopback_is_not_dialled_however_it_is_spelt() {
+async fn t40_loopback_is_blocked_in_every_spelling() {
     let canary = serve_plain().unwrap();
     let port = canary.address().port();
     let net = public_only(None).await;
@@ -30,7 +30,7 @@ async fn t40_loopback_is_not_dialled_however_it_is_spelt() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t40_a_name_is_judged_by_the_address_it_means() {
+async fn t40_host_name_is_blocked_by_its_resolved_address() {
     let canary = serve_plain().unwrap();
     let url = format!("http://localhost:{}/mcp", canary.address().port());
     let error = exchange(&public_only(None).await, &url).await.unsent();
@@ -41,7 +41,7 @@ async fn t40_a_name_is_judged_by_the_address_it_means() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t40_a_server_cannot_send_us_where_we_may_not_go() {
+async fn t40_redirect_to_blocked_address_is_not_followed() {
     // A public address that is really the proxy's to reach, so that nothing leaves this machine.
     let canary = serve_plain().unwrap();
     for host in ["127.0.0.1", "localhost", "[::1]", "169.254.169.254"] {
@@ -62,7 +62,7 @@ async fn t40_a_server_cannot_send_us_where_we_may_not_go() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t40_a_proxy_does_not_widen_the_reach() {
+async fn t40_proxy_does_not_bypass_the_address_policy() {
     let canary = serve_plain().unwrap();
     let proxy = ConnectProxy::start(ProxyBehaviour::Works(canary.address())).unwrap();
     let net = public_only(Some(format!("http://{}", proxy.address()))).await;

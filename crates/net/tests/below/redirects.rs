@@ -24,7 +24,7 @@ fn elsewhere(status: u16, location: &str) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h24_only_what_keeps_the_request_is_followed_and_keeps_it() {
+async fn h24_only_method_preserving_redirects_are_followed() {
     for (status, followed) in [(301, false), (302, false), (303, false), (307, true), (308, true)] {
         let server = sending_on(status, "/end");
         let request = call(&plain(server.address()), "hello");
@@ -42,7 +42,7 @@ async fn h24_only_what_keeps_the_request_is_followed_and_keeps_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h24_nothing_is_followed_where_nothing_may_be() {
+async fn h24_refusing_policy_follows_no_redirect() {
     let server = sending_on(307, "/end");
     let mut request = call(&plain(server.address()), "hello");
     request.redirects = RedirectPolicy::Refused;
@@ -52,7 +52,7 @@ async fn h24_nothing_is_followed_where_nothing_may_be() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h24_another_origin_hears_nothing() {
+async fn h24_cross_origin_redirect_is_not_followed() {
     let canary = serve_plain().unwrap();
     let server = serve_plain().unwrap();
     let (canary_port, own_port) = (canary.address().port(), server.address().port());
@@ -78,7 +78,7 @@ async fn h24_another_origin_hears_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h24_encryption_is_not_given_up() {
+async fn h24_https_to_http_redirect_is_not_followed() {
     let authority = TestCa::new();
     let canary = serve_plain().unwrap();
     let server = saying_securely(&authority, elsewhere(308, &format!("http://localhost:{}/", canary.address().port())));
@@ -88,7 +88,7 @@ async fn h24_encryption_is_not_given_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h24_five_places_and_no_sixth() {
+async fn h24_redirects_are_limited_to_five() {
     for (places, arrives) in [(5, true), (6, false)] {
         let server = answering(move |request| match request.path().trim_start_matches("/mcp").parse::<u32>() {
             Ok(place) if place == places => answer("Content-Length: 2\r\n", b"{}"),
@@ -104,7 +104,7 @@ async fn h24_five_places_and_no_sixth() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h24_who_sent_it_on_has_seen_it() {
+async fn h24_redirected_request_is_not_certainly_unsent() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = plain(listener.local_addr().unwrap());
     let server = std::thread::spawn(move || {
@@ -122,7 +122,7 @@ async fn h24_who_sent_it_on_has_seen_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn h24_a_place_is_told_escaped_and_short() {
+async fn h24_redirect_target_is_escaped_and_truncated() {
     let server = sending_on(302, &format!("http://elsewhere.example/\u{202e}{}", "x".repeat(5000)));
     let error = exchange(&open().await, &plain(server.address())).await.unsent();
     assert!(matches!(error, SendError::Redirected { .. }), "{error:?}");

@@ -1,26 +1,14 @@
 //! Servers written byte by byte, where the kit has none of that kind.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use wharf_testkit::transport_faults::{AcceptedConnection, Endpoint, TestCa};
-
-/// A request as it came.
-pub struct Received {
-    pub head: String,
-    pub body: Vec<u8>,
-}
-
-impl Received {
-    /// The path that was asked for.
-    pub fn path(&self) -> &str {
-        self.head.split(' ').nth(1).unwrap_or_default()
-    }
-}
+pub use wharf_testkit::transport_faults::{Http1Request, read_request};
 
 /// Reads one request whole and counts it; nothing once the peer has left.
-pub fn receive(guest: &mut AcceptedConnection) -> io::Result<Option<Received>> {
+pub fn receive(guest: &mut AcceptedConnection) -> io::Result<Option<Http1Request>> {
     let request = read_request(guest)?;
     if request.is_some() {
         guest.count_request();
@@ -28,24 +16,8 @@ pub fn receive(guest: &mut AcceptedConnection) -> io::Result<Option<Received>> {
     Ok(request)
 }
 
-pub fn read_request(stream: &mut impl Read) -> io::Result<Option<Received>> {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        let mut byte = [0];
-        if stream.read(&mut byte)? == 0 {
-            return Ok(None);
-        }
-        head.push(byte[0]);
-    }
-    let head = String::from_utf8_lossy(&head).into_owned();
-    let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
-    let mut body = vec![0; length.unwrap_or(0)];
-    stream.read_exact(&mut body)?;
-    Ok(Some(Received { head, body }))
-}
-
 /// A server that answers every request with what `answer` makes of it, bytes as they are.
-pub fn answering(answer: impl Fn(&Received) -> Vec<u8> + Send + Sync + 'static) -> Endpoint {
+pub fn answering(answer: impl Fn(&Http1Request) -> Vec<u8> + Send + Sync + 'static) -> Endpoint {
     Endpoint::start(move |mut guest| {
         while let Ok(Some(request)) = receive(&mut guest) {
             if guest.write_all(&answer(&request)).is_err() {

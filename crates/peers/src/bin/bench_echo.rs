@@ -1,41 +1,26 @@
 //! The stdio server of all benchmark clients. It answers all complete lines in its buffer with one write.
 
-#![allow(
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    reason = "a benchmark tool: it reads its arguments and panics on errors"
-)]
+#![allow(clippy::unwrap_used, reason = "a benchmark tool panics on errors")]
 
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 
 use memchr::memchr;
-use wharf_peers::echo::{EchoEra, append_response};
+use wharf_peers::echo::append_response;
 
 fn main() {
-    let era = parse_era();
     // Unbuffered handles: the standard ones copy, and flush at every line.
     let mut input = File::from(std::io::stdin().as_fd().try_clone_to_owned().unwrap());
     let mut output = File::from(std::io::stdout().as_fd().try_clone_to_owned().unwrap());
     let mut lines = LineBuffer::new();
     let mut answers = Vec::with_capacity(1 << 20);
     while lines.fill(&mut input) {
-        lines.take_complete(|line| answer_line(line, era, &mut answers));
+        lines.take_complete(|line| answer_line(line, &mut answers));
         if !answers.is_empty() && output.write_all(&answers).is_err() {
             return;
         }
         answers.clear();
-    }
-}
-
-fn parse_era() -> EchoEra {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match words[..] {
-        [] | ["--era", "modern"] => EchoEra::Modern,
-        ["--era", "legacy"] => EchoEra::Legacy,
-        _ => panic!("usage: bench-echo [--era modern|legacy]"),
     }
 }
 
@@ -77,9 +62,9 @@ impl LineBuffer {
     }
 }
 
-fn answer_line(line: &[u8], era: EchoEra, answers: &mut Vec<u8>) {
+fn answer_line(line: &[u8], answers: &mut Vec<u8>) {
     let before = answers.len();
-    append_response(line, era, answers);
+    append_response(line, answers);
     if answers.len() > before {
         answers.push(b'\n');
     }

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use memchr::memmem;
 use serde_json::{Value, json};
-use wharf_peers::echo::{EchoEra, append_response};
+use wharf_peers::echo::append_response;
 
 /// Uptime of a crashing server.
 const CRASH_DELAY: Duration = Duration::from_millis(50);
@@ -83,7 +83,7 @@ fn respond(line: &[u8], held: &mut usize, reply: &mut Vec<u8>) {
     } else if memmem::find(line, br#""tools/list""#).is_some() {
         write_result(line, &tools(), reply);
     } else {
-        append_response(line, EchoEra::Modern, reply);
+        append_response(line, reply);
     }
 }
 

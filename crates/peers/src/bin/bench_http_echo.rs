@@ -1,4 +1,4 @@
-//! The HTTP server of all benchmark clients, for either era: plain hyper on one thread. It answers with JSON, or with
+//! The HTTP server of all benchmark clients, plain hyper on one thread. It answers with JSON, or with
 //! an SSE stream of one event.
 //!
 //! It prints its address at startup, and the number of accepted connections and requests at exit. It exits when its
@@ -28,16 +28,9 @@ use hyper_util::rt::TokioIo;
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use wharf_peers::ResponseForm;
-use wharf_peers::echo::{EchoEra, append_response};
+use wharf_peers::echo::append_response;
 
-const USAGE: &str = "usage: bench-http-echo [--answers json|sse] [--era modern|legacy]";
-
-/// Command-line options.
-#[derive(Clone, Copy)]
-struct EchoServerOptions {
-    answers: ResponseForm,
-    era: EchoEra,
-}
+const USAGE: &str = "usage: bench-http-echo [--answers json|sse]";
 
 /// Counters of connections and requests.
 #[derive(Default)]
@@ -60,22 +53,16 @@ async fn main() {
     println!("requests {}", seen.requests.load(Ordering::Relaxed));
 }
 
-fn parse_options() -> EchoServerOptions {
-    let mut manner = EchoServerOptions { answers: ResponseForm::Json, era: EchoEra::Modern };
-    let mut words = std::env::args().skip(1);
-    while let Some(flag) = words.next() {
-        match (flag.as_str(), words.next().as_deref()) {
-            ("--answers", Some("json")) => manner.answers = ResponseForm::Json,
-            ("--answers", Some("sse")) => manner.answers = ResponseForm::Sse,
-            ("--era", Some("modern")) => manner.era = EchoEra::Modern,
-            ("--era", Some("legacy")) => manner.era = EchoEra::Legacy,
-            _ => panic!("{USAGE}"),
-        }
+fn parse_options() -> ResponseForm {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] | ["--answers", "json"] => ResponseForm::Json,
+        ["--answers", "sse"] => ResponseForm::Sse,
+        _ => panic!("{USAGE}"),
     }
-    manner
 }
 
-async fn accept(listener: TcpListener, manner: EchoServerOptions, seen: Arc<RequestCounters>) {
+async fn accept(listener: TcpListener, manner: ResponseForm, seen: Arc<RequestCounters>) {
     loop {
         let (stream, _) = listener.accept().await.unwrap();
         seen.connections.fetch_add(1, Ordering::Relaxed);
@@ -90,7 +77,7 @@ async fn wait_for_stdin_end() {
     while input.read(&mut rest).await.is_ok_and(|count| count > 0) {}
 }
 
-async fn serve_connection(stream: TcpStream, manner: EchoServerOptions, seen: Arc<RequestCounters>) {
+async fn serve_connection(stream: TcpStream, manner: ResponseForm, seen: Arc<RequestCounters>) {
     let service = service_fn(move |request| {
         seen.requests.fetch_add(1, Ordering::Relaxed);
         async move { Ok::<_, Infallible>(respond(request, manner).await) }
@@ -99,36 +86,35 @@ async fn serve_connection(stream: TcpStream, manner: EchoServerOptions, seen: Ar
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
-async fn respond(request: Request<Incoming>, manner: EchoServerOptions) -> Response<SingleChunkBody> {
+async fn respond(request: Request<Incoming>, manner: ResponseForm) -> Response<SingleChunkBody> {
     if request.method() != Method::POST {
         return status(StatusCode::METHOD_NOT_ALLOWED);
     }
     let Ok(message) = request.into_body().collect().await else { return status(StatusCode::BAD_REQUEST) };
     let message = message.to_bytes();
     let mut body = Vec::with_capacity(message.len() + 256);
-    let media = match manner.answers {
+    let media = match manner {
         ResponseForm::Json => {
-            append_response(&message, manner.era, &mut body);
+            append_response(&message, &mut body);
             "application/json"
         }
         ResponseForm::Sse => {
-            answer_event(&message, manner.era, &mut body);
+            answer_event(&message, &mut body);
             "text/event-stream"
         }
     };
     if body.is_empty() {
         return status(StatusCode::ACCEPTED);
     }
-    let mut response =
-        Response::new(SingleChunkBody { bytes: body.into(), sized: manner.answers == ResponseForm::Json });
+    let mut response = Response::new(SingleChunkBody { bytes: body.into(), sized: manner == ResponseForm::Json });
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
     response
 }
 
-fn answer_event(message: &[u8], era: EchoEra, body: &mut Vec<u8>) {
+fn answer_event(message: &[u8], body: &mut Vec<u8>) {
     const BEFORE: &[u8] = b"event: message\ndata: ";
     body.extend_from_slice(BEFORE);
-    append_response(message, era, body);
+    append_response(message, body);
     if body.len() == BEFORE.len() {
         body.clear();
     } else {

@@ -14,7 +14,7 @@ use crate::quay::{EVERYTHING, OLD, STATELESS, Sdk, Side, all, each, visit};
 const DUES: &str = "https://example.org/dues?ship=7";
 
 #[tokio::test]
-async fn a_form_left_half_empty_is_completed_with_its_defaults() {
+async fn partial_form_is_completed_with_defaults() {
     let person = Person::accepts(json!({"name": "Argo", "arrival": "2026-11-15", "berth": 7}));
     each(&all(), ClientServices::default().elicitation(person.clone()), async |quay| {
         let seen = quay.call_json("ask_form", json!({})).await;
@@ -45,7 +45,7 @@ fn berth(side: Side) -> Value {
 }
 
 #[tokio::test]
-async fn a_form_that_is_not_filled_in_reaches_the_server_as_declined_or_cancelled() {
+async fn unanswered_form_is_declined_or_cancelled() {
     let unfit = ElicitationResponse::Accept(Some(raw(&json!({"name": "", "berth": 99}))));
     let cases = [(ElicitationResponse::Decline, "decline"), (ElicitationResponse::Cancel, "cancel"), (unfit, "cancel")];
     let person = in_turn(cases.clone().map(|(answer, _)| answer));
@@ -59,7 +59,7 @@ async fn a_form_that_is_not_filled_in_reaches_the_server_as_declined_or_cancelle
 }
 
 #[tokio::test]
-async fn a_page_is_shown_and_the_answer_reaches_the_server() {
+async fn url_elicitation_response_reaches_the_server() {
     let answers = [(ElicitationResponse::Accept(None), "accept"), (ElicitationResponse::Decline, "decline")];
     let person = in_turn(answers.clone().map(|(answer, _)| answer)).with_pages();
     each(&all(), ClientServices::default().elicitation(person.clone()), async |quay| {
@@ -100,7 +100,7 @@ fn pages(person: &Person) -> Vec<UrlRequest> {
 }
 
 #[tokio::test]
-async fn a_refusal_that_wants_a_page_is_retried_when_the_server_says_it_is_done() {
+async fn url_error_is_retried_after_server_completion() {
     let person = Person::new(|_| ElicitationResponse::Accept(None)).with_pages();
     let services = ClientServices::default().elicitation(person.clone());
     let side = Side { sdk: Sdk::TypeScript1, ..EVERYTHING };
@@ -114,7 +114,7 @@ async fn a_refusal_that_wants_a_page_is_retried_when_the_server_says_it_is_done(
 }
 
 #[tokio::test]
-async fn a_refusal_that_wants_a_page_is_retried_when_the_person_says_it_is_done() {
+async fn url_error_is_retried_after_user_completion() {
     let person = Person::new(|_| ElicitationResponse::Accept(None));
     let services = ClientServices::default().elicitation(Hasty(person.clone()));
     // This one never tells of the end.
@@ -127,7 +127,7 @@ async fn a_refusal_that_wants_a_page_is_retried_when_the_person_says_it_is_done(
 }
 
 #[tokio::test]
-async fn a_refusal_that_wants_a_page_stands_when_the_person_will_not_or_cannot() {
+async fn url_error_remains_if_declined_or_unsupported() {
     for sdk in [Sdk::TypeScript1, Sdk::Python1] {
         let side = Side { sdk, ..EVERYTHING };
         let person = Person::new(|_| ElicitationResponse::Decline).with_pages();
@@ -154,7 +154,7 @@ async fn a_refusal_that_wants_a_page_stands_when_the_person_will_not_or_cannot()
 }
 
 #[tokio::test]
-async fn a_call_given_up_while_a_person_is_asked_leaves_the_server_usable() {
+async fn cancelled_call_with_open_question_leaves_server_usable() {
     for side in [OLD[0], OLD[1], STATELESS[2]] {
         let open = watch::Sender::new(0);
         let services = ClientServices::default().elicitation(Undecided(open.clone()));

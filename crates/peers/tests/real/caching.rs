@@ -11,7 +11,7 @@ use crate::quay::{LENIENT, STATELESS, Sdk, Side, Visit, each, visit};
 const COUNTER: &str = "note://counter";
 
 #[tokio::test]
-async fn a_list_is_kept_until_the_server_says_that_it_has_changed() {
+async fn list_is_cached_until_the_server_reports_a_change() {
     each(&STATELESS, ClientServices::default(), async |quay| {
         let interest = Interest { tools: true, ..Interest::default() };
         let mut watch = quay.connection.subscribe(interest).await.unwrap();
@@ -29,7 +29,7 @@ async fn a_list_is_kept_until_the_server_says_that_it_has_changed() {
 }
 
 #[tokio::test]
-async fn a_list_is_not_kept_past_a_watch_that_was_interrupted() {
+async fn interrupted_subscription_invalidates_the_cached_list() {
     each(&STATELESS[1..], ClientServices::default(), async |quay| {
         let interest = Interest { tools: true, ..Interest::default() };
         let mut watch = quay.connection.subscribe(interest).await.unwrap();
@@ -44,7 +44,7 @@ async fn a_list_is_not_kept_past_a_watch_that_was_interrupted() {
 }
 
 #[tokio::test]
-async fn what_may_not_be_kept_is_asked_for_each_time() {
+async fn uncacheable_results_are_requested_each_time() {
     each(&STATELESS, ClientServices::default(), async |quay| {
         for _ in 0..2 {
             quay.connection.list_prompts().await.unwrap();
@@ -70,7 +70,7 @@ async fn read(quay: &Visit, fresh: bool) {
 }
 
 #[tokio::test]
-async fn nothing_is_kept_of_the_handshake_era() {
+async fn handshake_era_results_are_not_cached() {
     // This one leaves its hints in results of an era that has none.
     each(&LENIENT[2..], ClientServices::default(), async |quay| {
         let pages = async || {
@@ -84,7 +84,7 @@ async fn nothing_is_kept_of_the_handshake_era() {
 }
 
 #[tokio::test]
-async fn what_is_private_stays_apart_and_what_is_public_is_shared() {
+async fn private_results_are_separate_and_public_ones_shared() {
     for side in STATELESS {
         let cache = Arc::new(ResultCache::default());
         let login = |who: &str| {

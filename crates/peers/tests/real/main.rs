@@ -40,7 +40,7 @@ const HANDSHAKE: Revision = Revision::V2025_11_25;
 const STATELESS: Revision = Revision::V2026_07_28;
 
 #[tokio::test]
-async fn everything() {
+async fn everything_server_interoperates() {
     let peer = Peer {
         tools: &["echo", "get-sum", "get-tiny-image", "trigger-long-running-operation"],
         calls: vec![("echo", json!({"message": "ahoy"}), "Echo: ahoy"), ("get-sum", json!({"a": 2, "b": 40}), "42")],
@@ -63,7 +63,7 @@ async fn everything() {
 }
 
 #[tokio::test]
-async fn filesystem() {
+async fn filesystem_server_interoperates() {
     let peer = Peer {
         tools: &["read_text_file", "write_file", "list_directory", "list_allowed_directories"],
         calls: vec![("list_allowed_directories", json!({}), "filesystem")],
@@ -82,7 +82,7 @@ async fn filesystem() {
 }
 
 #[tokio::test]
-async fn memory() {
+async fn memory_server_interoperates() {
     let graph = json!({"entities": [{"name": "Quay", "entityType": "place", "observations": ["wet"]}]});
     let peer = Peer {
         tools: &["create_entities", "read_graph", "search_nodes"],
@@ -97,7 +97,7 @@ async fn memory() {
 }
 
 #[tokio::test]
-async fn time() {
+async fn time_server_interoperates() {
     let there = json!({"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"});
     let peer = Peer {
         tools: &["get_current_time", "convert_time"],
@@ -111,7 +111,7 @@ async fn time() {
 }
 
 #[tokio::test]
-async fn git() {
+async fn git_server_interoperates() {
     let peer = Peer {
         tools: &["git_status", "git_log", "git_commit", "git_add"],
         ..Peer::python("git", "py1", HANDSHAKE).arg("-m").arg("mcp_server_git")
@@ -130,13 +130,13 @@ async fn git() {
 }
 
 #[tokio::test]
-async fn typescript_sdk_2() {
+async fn typescript_sdk_2_server_interoperates() {
     let peer = sdk(Peer::script("ts2", "node", "ts2.mjs", STATELESS));
     check(peer, async |connection, _| many_at_once(connection, echoed).await).await;
 }
 
 #[tokio::test]
-async fn python_sdk_2() {
+async fn python_sdk_2_server_interoperates() {
     let peer = Peer::script("py2", "py2/bin/python", "py2.py", STATELESS);
     // It reports what the specification would have it refuse.
     let peer = Peer { unknown: Unknown::Answered, ..sdk(peer) };
@@ -144,7 +144,7 @@ async fn python_sdk_2() {
 }
 
 #[tokio::test]
-async fn rust_sdk_3() {
+async fn rust_sdk_3_server_interoperates() {
     let peer = sdk(Peer::new("rmcp", env!("CARGO_BIN_EXE_rmcp-server"), STATELESS));
     check(peer, async |connection, _| many_at_once(connection, echoed).await).await;
 }

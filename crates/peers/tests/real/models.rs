@@ -42,7 +42,7 @@ const FORMATS: [(ApiFormat, &str, &str); 3] = [
 ];
 
 #[tokio::test]
-async fn calls_are_made_at_once_and_answered_after_what_was_thought() {
+async fn parallel_calls_with_reasoning_are_sent_back() {
     for (format, name, path) in FORMATS {
         let mut mock = Mock::start(&summing()).await;
         let model = mock.model(format, name, KEY).await;
@@ -67,7 +67,7 @@ async fn calls_are_made_at_once_and_answered_after_what_was_thought() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_is_told_in_the_words_of_the_api() {
+async fn api_errors_are_reported_verbatim() {
     let refusal = json!({"error": {"message": "no such model", "type": "not_found_error"}, "status": 404});
     let fixtures = json!([{"match": {"userMessage": QUESTION}, "response": refusal}]);
     for (format, name, _) in FORMATS {
@@ -82,7 +82,7 @@ async fn what_is_no_answer_is_told_in_the_words_of_the_api() {
 }
 
 #[tokio::test]
-async fn an_api_that_has_too_much_to_do_is_asked_again() {
+async fn rate_limited_request_is_retried() {
     let busy = json!({"error": {"message": "slow down", "type": "rate_limit_error"}, "status": 429, "retryAfter": 0});
     let fixtures = json!([
         {"match": {"userMessage": QUESTION, "sequenceIndex": 0}, "response": busy},

@@ -54,7 +54,7 @@ const LATE: &[&str] = &[
 ];
 
 #[tokio::test]
-async fn recorded_catalogs_are_what_servers_list() {
+async fn recorded_catalogs_match_the_servers() {
     for server in servers() {
         let mut options = server.peer.home.options();
         let person = Person::new(|_| ElicitationResponse::Cancel).with_pages();

@@ -26,7 +26,7 @@ async fn grown(quay: &Visit, tool: &str) {
 }
 
 #[tokio::test]
-async fn everything_asks_by_form_and_by_page() {
+async fn everything_server_elicits_by_form_and_url() {
     let person = Person::new(|question| match question {
         Elicitation::Form(_) => ElicitationResponse::Accept(Some(raw(&json!({"name": "Ada"})))),
         Elicitation::Url(_) => ElicitationResponse::Accept(None),
@@ -51,7 +51,7 @@ async fn everything_asks_by_form_and_by_page() {
 }
 
 #[tokio::test]
-async fn everything_asks_a_model_and_for_directories() {
+async fn everything_server_requests_sampling_and_roots() {
     let (model, hold) = (Model::noon(), Hold::new("file:///tmp/hold"));
     let services = ClientServices::default().sampling(model.clone()).roots(hold.clone());
     each(&everywhere(), services, async |quay| {
@@ -80,7 +80,7 @@ fn told_of_roots(wire: &Wire) -> usize {
 }
 
 #[tokio::test]
-async fn everything_logs_and_tells_of_resources() {
+async fn everything_server_logs_and_reports_resource_updates() {
     const WATCHED: &str = "demo://resource/dynamic/text/1";
     let log = Log::default();
     each(&everywhere(), ClientServices::default().logs(LogLevel::Debug, log.clone()), async |quay| {
@@ -101,7 +101,7 @@ async fn everything_logs_and_tells_of_resources() {
 }
 
 #[tokio::test]
-async fn everything_answers_with_every_kind_of_content() {
+async fn everything_server_returns_every_content_kind() {
     each(&everywhere(), ClientServices::default(), async |quay| {
         let weather = quay.try_call("get-structured-content", json!({"location": "New York"})).await.unwrap();
         assert_eq!(value(&weather.structured.unwrap())["temperature"], 33);
@@ -123,7 +123,7 @@ async fn everything_answers_with_every_kind_of_content() {
 }
 
 #[tokio::test]
-async fn everything_works_at_a_task_and_asks_about_it() {
+async fn everything_server_runs_a_task_with_elicitation() {
     let person = Person::new(|question| {
         let Elicitation::Form(form) = question else { return ElicitationResponse::Cancel };
         let FieldKind::Choice { options } = &form.fields[0].kind else { return ElicitationResponse::Cancel };

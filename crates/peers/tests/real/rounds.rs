@@ -21,7 +21,7 @@ fn sailor() -> Person {
 const NAME: &str = "Argo \"[⚓]\" \\";
 
 #[tokio::test]
-async fn two_questions_one_after_the_other() {
+async fn two_questions_are_asked_in_sequence() {
     let person = sailor();
     each(&all(), ClientServices::default().elicitation(person.clone()), async |quay| {
         assert_eq!(quay.call("ask_twice", json!({})).await, format!("{NAME} sails to riga."), "{}", quay.side);
@@ -38,7 +38,7 @@ async fn two_questions_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn three_questions_at_once() {
+async fn three_requests_are_answered_in_one_round() {
     let (model, hold) = (Model::noon(), Hold::new("file:///tmp/hold"));
     let services = ClientServices::default().elicitation(sailor()).sampling(model).roots(hold);
     each(&all(), services, async |quay| {
@@ -56,7 +56,7 @@ async fn three_questions_at_once() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_never_content_is_given_up_after_eight_rounds() {
+async fn endless_input_rounds_are_abandoned_after_eight() {
     let person = sailor();
     let ts2 = [STATELESS[0], LENIENT[0]];
     each(&ts2, ClientServices::default().elicitation(person.clone()), async |quay| {
@@ -74,7 +74,7 @@ async fn a_server_that_is_never_content_is_given_up_after_eight_rounds() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_put_off_is_repeated_with_what_the_server_gave_along() {
+async fn deferred_call_is_repeated_with_its_request_state() {
     each(&[rust(STATELESS), rust(LENIENT)], ClientServices::default(), async |quay| {
         assert_eq!(quay.call("shed", json!({})).await, "later");
         let calls = quay.wire.all(Direction::Sent, "tools/call");
@@ -91,7 +91,7 @@ fn rust(sides: [Side; 3]) -> Side {
 }
 
 #[tokio::test]
-async fn a_prompt_and_a_resource_ask_before_they_are_given() {
+async fn prompts_and_resources_can_request_input() {
     let person = sailor();
     let sides = [STATELESS[0], LENIENT[0], rust(STATELESS)];
     each(&sides, ClientServices::default().elicitation(person.clone()), async |quay| {
@@ -109,7 +109,7 @@ async fn a_prompt_and_a_resource_ask_before_they_are_given() {
 }
 
 #[tokio::test]
-async fn a_prompt_that_asks_is_refused_where_there_is_no_way_to_ask() {
+async fn prompt_input_is_refused_in_the_handshake_era() {
     each(&[rust(LENIENT)], ClientServices::default().elicitation(sailor()), async |quay| {
         let refused = quay.connection.get_prompt("introduce", &[], RequestOptions::default()).await;
         assert!(matches!(&refused, Err(CallError::Refused(error)) if error.code == -32600), "{refused:?}");

@@ -11,7 +11,7 @@ use crate::peer::text;
 use crate::quay::{Sdk, Visit, all, each};
 
 #[tokio::test]
-async fn a_model_is_asked_and_its_words_reach_the_server() {
+async fn sampling_response_reaches_the_server() {
     let model = Model::noon();
     each(&all(), ClientServices::default().sampling(model.clone()), async |quay| {
         let seen = quay.call_json("ask_model", json!({})).await;
@@ -26,7 +26,7 @@ async fn a_model_is_asked_and_its_words_reach_the_server() {
 }
 
 #[tokio::test]
-async fn a_model_calls_the_tools_of_the_server_until_it_has_its_answer() {
+async fn sampling_with_tools_loops_until_the_answer() {
     let model = Model::new(|request| Ok(turn(request))).with_tools();
     each(&all(), ClientServices::default().sampling(model.clone()), async |quay| {
         let seen = quay.call_json("ask_model", json!({"tools": true})).await;
@@ -66,7 +66,7 @@ fn only(content: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_model_that_may_not_be_used_leaves_the_server_without_words() {
+async fn declined_or_failed_sampling_is_an_error() {
     let refusals = [(SamplingError::Declined, -1), (SamplingError::Failed("out of tea".to_owned()), -32603)];
     let (next, answers) = (AtomicUsize::new(0), refusals.clone());
     let model = Model::new(move |_| Err(answers[next.fetch_add(1, Ordering::Relaxed) % 2].0.clone()));
@@ -95,7 +95,7 @@ async fn no_words(quay: &Visit, code: i64) {
 }
 
 #[tokio::test]
-async fn a_server_is_told_the_directories_each_time_it_asks() {
+async fn current_roots_are_returned_on_each_request() {
     let hold = Hold::new("file:///tmp/hold");
     each(&all(), ClientServices::default().roots(hold.clone()), async |quay| {
         for uri in ["file:///tmp/hold", "file:///tmp/deck%20two"] {

@@ -25,7 +25,7 @@ const SOURCES: [(&str, &str); 16] = [
 ];
 
 #[test]
-fn the_table_names_the_tests_there_are() {
+fn interop_table_and_tests_name_each_other() {
     let written: BTreeSet<String> = SOURCES.iter().flat_map(|(module, source)| tests(module, source)).collect();
     let rows: Vec<&str> = TABLE.lines().filter(|line| line.starts_with("| ")).collect();
     let named: BTreeSet<String> = rows.iter().flat_map(|row| quoted(row)).collect();

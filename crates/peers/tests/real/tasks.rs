@@ -18,7 +18,7 @@ fn sides() -> [Side; 3] {
 }
 
 #[tokio::test]
-async fn a_task_is_followed_to_its_end() {
+async fn task_is_followed_to_completion() {
     each(&sides(), ClientServices::default().tasks(), async |quay| {
         let task = start(quay, "brew", json!({"steps": 3})).await;
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -47,7 +47,7 @@ async fn start(quay: &Visit, tool: &str, arguments: Value) -> TaskHandle {
 }
 
 #[tokio::test]
-async fn a_task_asks_while_it_is_waited_for() {
+async fn task_can_request_input() {
     let person = Person::accepts(json!({"milk": "oat"}));
     each(&sides(), ClientServices::default().tasks().elicitation(person.clone()), async |quay| {
         let task = start(quay, "brew_later", json!({"steps": 1, "ask": true})).await;
@@ -59,7 +59,7 @@ async fn a_task_asks_while_it_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_task_that_is_cancelled_does_not_complete() {
+async fn cancelled_task_does_not_complete() {
     each(&sides(), ClientServices::default().tasks(), async |quay| {
         let task = start(quay, "brew", json!({"steps": 500})).await;
         task.cancel().await.unwrap();
@@ -72,7 +72,7 @@ async fn a_task_that_is_cancelled_does_not_complete() {
 }
 
 #[tokio::test]
-async fn a_plain_call_that_becomes_a_task_is_followed_and_its_failure_told() {
+async fn plain_call_follows_the_task_it_becomes() {
     each(&[RUST], ClientServices::default().tasks(), async |quay| {
         assert_eq!(quay.call("brew", json!({"steps": 2})).await, "tea");
         let failed = quay.try_call("brew", json!({"steps": 1, "fail": true})).await;
@@ -83,7 +83,7 @@ async fn a_plain_call_that_becomes_a_task_is_followed_and_its_failure_told() {
 }
 
 #[tokio::test]
-async fn a_plain_call_that_is_given_up_cancels_its_task() {
+async fn cancelled_plain_call_cancels_its_task() {
     each(&[RUST], ClientServices::default().tasks(), async |quay| {
         tokio::select! {
             outcome = quay.try_call("brew", json!({"steps": 500})) => panic!("{outcome:?}"),
@@ -104,7 +104,7 @@ fn excuse_late_answers(quay: &Visit) {
 }
 
 #[tokio::test]
-async fn what_must_be_a_task_fails_without_one() {
+async fn task_only_tool_fails_without_a_task() {
     each(&[OLD[0], OLD[1], RUST], ClientServices::default(), async |quay| {
         let plain = quay.try_call("brew_later", json!({})).await;
         match (&plain, quay.side.is_stateless()) {
@@ -123,7 +123,7 @@ async fn what_must_be_a_task_fails_without_one() {
 }
 
 #[tokio::test]
-async fn a_task_is_not_asked_of_a_server_that_has_none() {
+async fn unsupported_task_is_not_requested() {
     each(&LENIENT[..1], ClientServices::default().tasks(), async |quay| {
         let started = quay.connection.start_task("echo", &raw(&json!({"text": "x"})), TaskOptions::default()).await;
         assert!(matches!(started, Err(CallError::Unsupported("tasks"))), "{}", quay.side);

@@ -23,7 +23,7 @@ enum End {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_by_a_server_that_was_offered_nothing() {
+async fn undeclared_capabilities_are_refused() {
     each(&all(), ClientServices::default(), async |quay| {
         for (tool, method) in QUESTIONS {
             let ended = ask(quay, tool, json!({}), method).await;
@@ -71,7 +71,7 @@ async fn ask(quay: &Visit, tool: &str, arguments: Value, method: &str) -> End {
 }
 
 #[tokio::test]
-async fn no_page_is_shown_by_a_client_of_forms() {
+async fn url_elicitation_is_refused_by_a_form_only_client() {
     let person = Person::accepts(json!({}));
     each(&all(), ClientServices::default().elicitation(person.clone()), async |quay| {
         let ended = ask(quay, "ask_url", json!({}), "elicitation/create").await;
@@ -88,7 +88,7 @@ async fn no_page_is_shown_by_a_client_of_forms() {
 }
 
 #[tokio::test]
-async fn no_tools_are_offered_to_a_model_that_uses_none() {
+async fn sampling_tools_are_refused_by_a_model_without_tools() {
     let model = Model::noon();
     each(&all(), ClientServices::default().sampling(model.clone()), async |quay| {
         let ended = ask(quay, "ask_model", json!({"tools": true}), "sampling/createMessage").await;

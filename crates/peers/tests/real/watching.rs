@@ -14,7 +14,7 @@ fn interest() -> Interest {
 }
 
 #[tokio::test]
-async fn a_list_and_a_resource_tell_of_their_changes() {
+async fn list_and_resource_changes_are_reported() {
     each(&all(), ClientServices::default(), async |quay| {
         let mut watch = quay.connection.subscribe(interest()).await.unwrap();
         assert_eq!(*watch.confirmed_interest(), interest(), "{}", quay.side);
@@ -53,7 +53,7 @@ async fn next(watch: &mut Subscription) -> Event {
 }
 
 #[tokio::test]
-async fn a_watch_that_the_server_ends_is_opened_again() {
+async fn ended_subscription_is_reopened() {
     let sides: Vec<_> = STATELESS.into_iter().filter(|side| side.sdk != Sdk::TypeScript2).collect();
     each(&sides, ClientServices::default(), async |quay| {
         let mut watch = quay.connection.subscribe(interest()).await.unwrap();
@@ -72,7 +72,7 @@ async fn a_watch_that_the_server_ends_is_opened_again() {
 }
 
 #[tokio::test]
-async fn a_watch_ends_with_its_server() {
+async fn subscription_ends_with_its_server() {
     each(&[STATELESS[0], OLD[0]], ClientServices::default(), async |quay| {
         let mut watch = quay.connection.subscribe(interest()).await.unwrap();
         assert_eq!(quay.call("leave", json!({})).await, "farewell");
@@ -85,7 +85,7 @@ async fn a_watch_ends_with_its_server() {
 }
 
 #[tokio::test]
-async fn two_watches_of_one_server_hear_each_what_they_asked_for() {
+async fn subscriptions_receive_only_their_own_events() {
     each(&[STATELESS[0], STATELESS[2], OLD[0], LENIENT[2]], ClientServices::default(), async |quay| {
         let tools = Interest { tools: true, ..Interest::default() };
         let mut tools = quay.connection.subscribe(tools).await.unwrap();

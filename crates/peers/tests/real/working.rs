@@ -11,7 +11,7 @@ use crate::peer::{raw, text};
 use crate::quay::{Sdk, Visit, all, each};
 
 #[tokio::test]
-async fn what_a_server_logs_arrives_from_the_wanted_level_on() {
+async fn logs_are_delivered_from_the_requested_level() {
     let log = Log::default();
     each(&all(), ClientServices::default().logs(LogLevel::Warning, log.clone()), async |quay| {
         quay.call("log", json!({"level": "info", "message": "calm"})).await;
@@ -33,7 +33,7 @@ async fn what_a_server_logs_arrives_from_the_wanted_level_on() {
 }
 
 #[tokio::test]
-async fn progress_comes_in_order_and_ahead_of_the_result() {
+async fn progress_is_ordered_and_precedes_the_result() {
     each(&all(), ClientServices::default(), async |quay| {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&seen);
@@ -58,7 +58,7 @@ async fn nobody_logs_unasked(quay: &Visit) {
 }
 
 #[tokio::test]
-async fn a_call_that_is_given_up_is_stopped_on_the_server() {
+async fn cancelled_call_is_stopped_on_the_server() {
     each(&all(), ClientServices::default(), async |quay| {
         let options = RequestOptions::default().progress(|_| {});
         let arguments = raw(&json!({"steps": 500}));

@@ -20,7 +20,7 @@ fn read(rules: &[&str], origin: &ServerOrigin, uri: &str, risk: RiskLevel) -> Ve
 }
 
 #[test]
-fn a_deny_of_a_server_covers_its_resources() {
+fn server_deny_covers_its_resources() {
     use Verdict::{Allow, Ask, Deny};
     for (rules, listed, unlisted) in [
         (&[][..], Allow, Ask),
@@ -60,7 +60,7 @@ fn a_deny_of_a_server_covers_its_resources() {
 }
 
 #[test]
-fn only_a_deny_of_all_is_a_denial_of_the_server() {
+fn only_unconditional_deny_denies_the_server() {
     for (line, expected) in [
         ("deny mcp__fs", true),
         ("deny mcp__fs__*", true),
@@ -78,7 +78,7 @@ fn only_a_deny_of_all_is_a_denial_of_the_server() {
 }
 
 #[test]
-fn a_rule_of_a_project_that_cannot_be_read_is_no_end_but_asks() {
+fn unreadable_project_rule_asks_instead_of_failing() {
     use Verdict::{Allow, Ask};
     let (own, project) = (ServerOrigin::User, ServerOrigin::File(Path::new("/p/.mcp.json").into()));
     for line in ["project deny mcp__", "project ask MCP__fs", "project deny fs(x)", "project deny mcp__fs in p.json"] {

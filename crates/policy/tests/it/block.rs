@@ -65,7 +65,7 @@ pub fn blocks(table: &str) -> Vec<Block> {
 
 /// Reads `[project] ACTION TOOL [where PATTERN] [in FILE]`.
 pub fn rule(line: &str, place: &str) -> SourcedRule {
-    let (standing, line) = match line.strip_prefix("project ") {
+    let (authority, line) = match line.strip_prefix("project ") {
         Some(rest) => (RuleAuthority::Project, rest),
         None => (RuleAuthority::User, line),
     };
@@ -79,7 +79,7 @@ pub fn rule(line: &str, place: &str) -> SourcedRule {
         None => (target, None),
     };
     let rule = Rule { pattern, defined_in, ..Rule::new(tool, action_of(action)) };
-    SourcedRule { rule, origin: RuleOrigin { place: place.to_owned(), standing } }
+    SourcedRule { rule, origin: RuleOrigin { place: place.to_owned(), authority } }
 }
 
 fn action_of(word: &str) -> RuleAction {

@@ -7,7 +7,7 @@ const TABLE: &str = include_str!("decisions.txt");
 const GUIDE: &str = include_str!("../../../../docs/permissions.md");
 
 #[test]
-fn every_row_is_decided_as_it_says() {
+fn every_table_row_gets_its_verdict() {
     let blocks = blocks(TABLE);
     let wrong: Vec<String> = blocks.iter().flat_map(check).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -34,7 +34,7 @@ fn check(block: &Block) -> Vec<String> {
 }
 
 #[test]
-fn the_guide_tells_the_truth() {
+fn guide_examples_are_correct() {
     let mut examples = 0;
     for line in GUIDE.lines().filter(|line| line.starts_with("| `")) {
         let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();

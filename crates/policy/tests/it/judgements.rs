@@ -50,7 +50,7 @@ fn judged(rules: &[&str], trust: bool, granted: Option<(GrantLifetime, Fingerpri
 }
 
 #[test]
-fn each_thing_has_its_place_in_the_order() {
+fn rules_grants_trust_and_pins_apply_in_order() {
     use GrantLifetime::{Always, Once, Session};
     use Pinned::{Known, Nothing, Other};
     let (allow, ask, deny) = (&["allow mcp__git__push"][..], &["ask mcp__git__push"][..], &["deny mcp__git"][..]);
@@ -89,7 +89,7 @@ fn each_thing_has_its_place_in_the_order() {
 
 /// T13: a definition that changes is asked about, and one that changes back is not.
 #[test]
-fn a_definition_that_flips_back_is_known() {
+fn reverted_definition_is_known() {
     let (git, arguments) = (server("git"), RawJson::empty_object());
     let policy = Policy::compile(vec![rule("allow mcp__git", "config.json:1")], std::slice::from_ref(&git));
     let (mut grants, mut pins) = (GrantSet::default(), PinSet::default());
@@ -114,7 +114,7 @@ fn a_definition_that_flips_back_is_known() {
 
 /// T20: an answer to one question is good for the one call, and only for it.
 #[test]
-fn a_grant_for_one_call_is_used_up_when_it_decides() {
+fn single_use_grant_is_consumed_when_it_decides() {
     let (git, arguments, other) = (server("git"), RawJson::empty_object(), RawJson::parse(r#"{"a":1}"#).unwrap());
     let (policy, pins, now) =
         (Policy::compile(Vec::new(), std::slice::from_ref(&git)), PinSet::default(), Instant::now());

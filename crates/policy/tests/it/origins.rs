@@ -34,7 +34,7 @@ fn verdict(rules: &[&str], origin: &ServerOrigin, trust: bool) -> Verdict {
 }
 
 #[test]
-fn an_allow_that_names_a_server_means_the_users_own() {
+fn allow_naming_a_server_covers_the_users_own_only() {
     use Verdict::{Allow, Ask, Deny};
     let (own, here, there) = (ServerOrigin::User, file(HERE), file("/there/.mcp.json"));
     for (rules, expected) in [
@@ -59,7 +59,7 @@ fn an_allow_that_names_a_server_means_the_users_own() {
 }
 
 #[test]
-fn the_reason_names_a_rule_that_is_about_another_server() {
+fn reason_names_the_rule_of_another_origin() {
     let (docs, arguments, origin) = (server("docs"), RawJson::empty_object(), file(HERE));
     let attempt = CallAttempt { origin: &origin, ..CallAttempt::server_tool(&docs, "search", &arguments) };
     let decided = policy(&["allow mcp__docs__search"]).decide(&attempt);
@@ -69,7 +69,7 @@ fn the_reason_names_a_rule_that_is_about_another_server() {
 }
 
 #[test]
-fn a_grant_and_a_pin_hold_where_they_were_given() {
+fn grants_and_pins_hold_for_their_origin_only() {
     let (docs, arguments) = (server("docs"), RawJson::empty_object());
     let (own, here) = (ServerOrigin::User, file(HERE));
     for (given, attempted, granted, known) in
@@ -92,7 +92,7 @@ fn a_grant_and_a_pin_hold_where_they_were_given() {
 }
 
 #[test]
-fn an_always_is_written_for_the_place_of_its_server() {
+fn always_rule_names_the_origin_of_its_server() {
     let docs = server("docs");
     let grant = |origin| Grant {
         tool: ToolId::new(&docs, "search"),
@@ -109,7 +109,7 @@ fn an_always_is_written_for_the_place_of_its_server() {
 }
 
 #[test]
-fn a_rule_for_a_file_is_reported_only_if_the_file_cannot_be_one() {
+fn rule_for_a_file_is_reported_only_if_path_is_invalid() {
     for (line, expected) in [
         ("allow mcp__elsewhere__x in /there/.mcp.json", None),
         ("deny mcp__elsewhere in /there/.mcp.json", None),
@@ -127,7 +127,7 @@ fn a_rule_for_a_file_is_reported_only_if_the_file_cannot_be_one() {
 }
 
 #[test]
-fn the_allows_of_a_server_are_those_that_reach_it() {
+fn allow_rules_of_a_server_match_its_origin() {
     let rules =
         ["allow mcp__docs__search", "allow mcp__docs in /here/.mcp.json", "allow mcp__*__read", "deny mcp__git"];
     let policy = policy(&rules);

@@ -28,7 +28,7 @@ fn check(servers: &str, rules: &[&str], expected: &[(usize, &str)]) {
 }
 
 #[test]
-fn a_rule_without_effect_is_reported() {
+fn ineffective_rules_are_reported() {
     check(
         "git fs",
         &["allow mcp__git__x", "deny mcp__*", "ask Bash", "deny mcp__fs where path=/etc/*"],
@@ -53,7 +53,7 @@ fn a_rule_without_effect_is_reported() {
 }
 
 #[test]
-fn a_rule_that_cannot_be_read_is_reported() {
+fn unreadable_rules_are_reported() {
     check(
         "git",
         &["deny mcp__git where =x", "ask mcp__git where", "allow mcp__git where a..b=x"],
@@ -67,7 +67,7 @@ fn a_rule_that_cannot_be_read_is_reported() {
 }
 
 #[test]
-fn a_rule_that_another_always_goes_before_is_reported() {
+fn shadowed_rules_are_reported() {
     for (first, second, shadowed) in [
         ("deny mcp__git__*", "allow mcp__git__x", true),
         ("deny mcp__git", "ask mcp__git__x where a=b", true),
@@ -98,7 +98,7 @@ fn a_rule_that_another_always_goes_before_is_reported() {
 }
 
 #[test]
-fn a_rule_that_no_tool_answers_to_is_told_when_the_tools_are_known() {
+fn rules_matching_no_known_tool_are_reported() {
     let rules =
         ["deny mcp__git__drop-database", "deny mcp__git__drop_*", "allow mcp__*__read", "ask Bash", "deny mcp__no"];
     let rules = rules.iter().map(|line| rule(line, "config.json:3")).collect();
@@ -110,7 +110,7 @@ fn a_rule_that_no_tool_answers_to_is_told_when_the_tools_are_known() {
 }
 
 #[test]
-fn problems_are_fit_to_be_shown() {
+fn problem_messages_are_escaped() {
     let hostile = rule("deny mcp__\u{1b}[2Jx", "project\n.json:1");
     let policy = Policy::compile(vec![hostile], &[server("git")]);
     let shown = policy.problems()[0].to_string();

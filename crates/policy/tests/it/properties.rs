@@ -126,14 +126,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn order_does_not_matter(rules in rules(), turn in 0..5usize, call in call()) {
+    fn rule_order_does_not_matter(rules in rules(), turn in 0..5usize, call in call()) {
         let mut turned: Vec<_> = rules.iter().rev().cloned().collect();
         turned.rotate_left(turn.min(rules.len()));
         prop_assert_eq!(call.verdict(&rules), call.verdict(&turned));
     }
 
     #[test]
-    fn a_strict_rule_only_tightens(rules in rules(), mut added in a_rule(), call in call(), denies in any::<bool>()) {
+    fn added_deny_or_ask_never_loosens_a_verdict(rules in rules(), mut added in a_rule(), call in call(), denies in any::<bool>()) {
         added.rule.action = if denies { RuleAction::Deny } else { RuleAction::Ask };
         let before = call.verdict(&rules);
         let more = [rules, vec![added]].concat();
@@ -161,7 +161,7 @@ proptest! {
 
     /// A name or a value that only looks different is never allowed where the other is denied, unless by its own name.
     #[test]
-    fn no_disguise_turns_a_deny_into_an_allow(
+    fn disguised_calls_do_not_escape_a_deny(
         (call, deny) in call().prop_flat_map(|call| (Just(call.clone()), a_deny_of(call))),
         rules in rules(),
         disguise in 0..6usize,
@@ -179,7 +179,7 @@ proptest! {
 
     /// What a person always allows is written as a rule for that one tool.
     #[test]
-    fn a_rule_for_a_tool_is_for_no_other(tool in "[a_*?\\\\ü]{1,5}", other in call(), at in 0..SERVERS.len()) {
+    fn rule_for_a_tool_allows_no_other(tool in "[a_*?\\\\ü]{1,5}", other in call(), at in 0..SERVERS.len()) {
         let id = ToolId::new(&servers()[at], &*tool);
         let Ok(named) = Rule::for_tool(&id, RuleAction::Allow, &servers()) else { return Ok(()) };
         let mut sourced = rule("allow x", "config.json:1");
@@ -192,7 +192,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_panics(
+    fn arbitrary_rules_and_arguments_never_panic(
         tool in "\\PC{0,20}",
         pattern in prop::option::of("\\PC{0,20}"),
         text in "\\PC{0,40}",

@@ -66,9 +66,16 @@ pub fn plan<'a>(grammar: &Command, known: &'a CompletableNames, typed: &'a str) 
         _ if word.starts_with('@') => complete_reference(known, &word[1..])?,
         Some(_) if start == 0 => CandidateQuery::Names(complete_commands(grammar, &word[1..], "/")),
         Some(line) => complete_words(grammar, known, &line[..start - 1], word)?,
-        None => return None,
+        None => complete_tool(known, word)?,
     };
     Some(CompletionPlan { start, sought })
+}
+
+/// Completes `server.tool` in a message.
+fn complete_tool<'a>(known: &'a CompletableNames, word: &'a str) -> Option<CandidateQuery<'a>> {
+    let server = known.server(word.split_once('.')?.0)?;
+    let names = server.joined_tools.iter().map(String::as_str);
+    Some(CandidateQuery::Names(starting_with(word, names).map(Candidate::word).collect()))
 }
 
 /// Completes `@server:uri`, which may occur anywhere.
@@ -186,6 +193,7 @@ fn complete_argument<'a>(
     match value_name(argument).as_str() {
         "SERVER" | "SERVERS" => names(&mut known.names()),
         "TOOL" => names(&mut servers().flat_map(|server| &server.tools).map(String::as_str)),
+        "SERVER.TOOL" => names(&mut servers().flat_map(|server| &server.joined_tools).map(String::as_str)),
         "PROMPT" => names(&mut servers().flat_map(|server| &server.prompts).map(|prompt| prompt.name.as_str())),
         "URI" => names(&mut servers().flat_map(|server| &server.resources).map(String::as_str)),
         "MODEL" => Some(CandidateQuery::Others { kind: LocalNameKind::Models, word }),
@@ -242,6 +250,7 @@ mod tests {
             Arg::new("from").long("from").value_name("SERVER"),
             Arg::new("all").long("all").action(clap::ArgAction::SetTrue),
         ]);
+        let tools = tools.subcommand(Command::new("off").arg(Arg::new("one").value_name("SERVER.TOOL")));
         let model = Command::new("model").arg(Arg::new("model").value_name("MODEL"));
         Command::new("wharf").subcommands([mcp, prompt, tools, model])
     }
@@ -252,6 +261,7 @@ mod tests {
             ServerNames {
                 name: "demo".to_owned(),
                 tools: texts(&["mcp__demo__echo", "mcp__demo__add"]),
+                joined_tools: texts(&["demo.echo", "demo.add"]),
                 prompts: vec![PromptNames { name: "greet".to_owned(), arguments: texts(&["name", "style"]) }],
                 resources: texts(&["demo://one", "demo://two", "demo://with blank"]),
                 templates: texts(&["city://{name}/map"]),
@@ -292,6 +302,8 @@ mod tests {
         check("/tools --from d", &["/tools --from demo ", "/tools --from docs "]);
         check("/tools mcp__demo", &["/tools mcp__demo__echo ", "/tools mcp__demo__add "]);
         check("/model gp", &["Models gp"]);
+        check("/tools off demo.e", &["/tools off demo.echo "]);
+        check("please call demo.a", &["please call demo.add "]);
         check("/nothing x", &[]);
     }
 

@@ -13,6 +13,8 @@ pub struct ServerNames {
     pub name: String,
     /// Tool names as displayed.
     pub tools: Vec<String>,
+    /// Tool names as `server.tool`.
+    pub joined_tools: Vec<String>,
     pub prompts: Vec<PromptNames>,
     pub resources: Vec<String>,
     pub templates: Vec<String>,
@@ -63,6 +65,7 @@ impl ServerNames {
             arguments: prompt.arguments.iter().map(|argument| argument.name.clone()).collect(),
         });
         Self {
+            joined_tools: section.tools.iter().map(|tool| format!("{name}.{}", tool.id.tool)).collect(),
             name,
             tools: section.tools.iter().map(|tool| tool.description.shown.to_string()).collect(),
             prompts: prompts.collect(),

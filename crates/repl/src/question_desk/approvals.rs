@@ -45,7 +45,7 @@ pub fn approval_question(
 ) -> (Box<dyn PendingQuestion>, impl Future<Output = ApprovalResult> + use<>) {
     let (reply, answer) = AskReply::pair();
     let name = waiting.server.name.as_str();
-    let question = DialogQuestion::new(name, ApprovalDialog::new(name, waiting.review_text()), reply);
+    let question = DialogQuestion::about(name, ApprovalDialog::new(name, waiting.review_text()), reply);
     let approvals = approval::open_approvals(session);
     (Box::new(question), await_answer(waiting, approvals, answer))
 }
@@ -62,11 +62,12 @@ async fn await_answer(
 }
 
 async fn save_approval(waiting: Waiting, approvals: Result<ApprovalStore, Failure>) -> ApprovalResult {
-    let keeping = tokio::task::spawn_blocking(move || {
+    let (done, saved) = oneshot::channel();
+    wharf_threads::run_in_background(move || {
         let outcome = approvals.and_then(|approvals| waiting.approve(&approvals)).map(|()| ConsentAnswer::Given);
-        ApprovalResult { waiting, outcome }
+        let _ = done.send(ApprovalResult { waiting, outcome });
     });
-    keeping.await.expect("saving an approval does not panic, and blocking tasks are not aborted")
+    saved.await.expect("saving an approval does not panic, and background work is not aborted")
 }
 
 /// Prints the result. Returns the server's name if it is now approved.

@@ -15,8 +15,9 @@ use wharf_terminal::managed_host::ManagedHost;
 use wharf_terminal::style::{GOOD, NAME, paint};
 
 /// Returns a visitor that asks for consent before each page.
-pub fn consent_visitor(fleet: &ManagedHost<'_>, server: &str, slot: QuestionSender) -> Arc<dyn LoginBrowser> {
-    let visitor = accounts::login_visitor(fleet.session, &fleet.login_settings(server), LoginPageMode::Agreed);
+pub fn consent_visitor(managed_host: &ManagedHost<'_>, server: &str, slot: QuestionSender) -> Arc<dyn LoginBrowser> {
+    let visitor =
+        accounts::login_visitor(managed_host.session, &managed_host.login_settings(server), LoginPageMode::Agreed);
     Arc::new(ConsentVisitor { visitor, slot, server: server.to_owned() })
 }
 

@@ -17,6 +17,9 @@ pub trait PendingQuestion: Send {
     /// Name of the requesting server, escaped.
     fn server(&self) -> &str;
 
+    /// Reports whether the server itself asks, and can withdraw the question.
+    fn is_from_server(&self) -> bool;
+
     /// Returns the opening text.
     fn begin(&self) -> String;
 
@@ -34,6 +37,7 @@ pub trait PendingQuestion: Send {
 /// A dialog with the receiver of its answer.
 pub struct DialogQuestion<T: Dialog> {
     server: String,
+    is_from_server: bool,
     talk: T,
     /// `None` once answered.
     reply: Option<AskReply<T::Answer>>,
@@ -47,6 +51,8 @@ type AnswerCallback<A> = Box<dyn FnOnce(&A) + Send>;
 #[derive(Default)]
 pub struct QuestionQueue {
     open: VecDeque<Box<dyn PendingQuestion>>,
+    /// True after the user has cancelled the run, which withdraws its questions.
+    is_run_cancelled: bool,
 }
 
 /// Text to print after an operation of the queue.
@@ -58,9 +64,15 @@ pub struct QueueReply {
 }
 
 impl<T: Dialog> DialogQuestion<T> {
-    /// Creates a question. The server's name is unescaped.
+    /// Creates a question of a server. Its name is unescaped.
     pub fn new(server: &str, talk: T, reply: AskReply<T::Answer>) -> Self {
-        Self { server: UntrustedText::new(server).to_string(), talk, reply: Some(reply), then: None }
+        let server = UntrustedText::new(server).to_string();
+        Self { server, is_from_server: true, talk, reply: Some(reply), then: None }
+    }
+
+    /// Creates a question of Wharf's own about a server.
+    pub fn about(server: &str, talk: T, reply: AskReply<T::Answer>) -> Self {
+        Self { is_from_server: false, ..Self::new(server, talk, reply) }
     }
 
     /// Sets a callback to run before the answer is delivered.
@@ -85,6 +97,10 @@ where
 {
     fn server(&self) -> &str {
         &self.server
+    }
+
+    fn is_from_server(&self) -> bool {
+        self.is_from_server
     }
 
     fn begin(&self) -> String {
@@ -135,6 +151,11 @@ impl QuestionQueue {
         self.open.front().map(|question| question.field())
     }
 
+    /// Records that the user has cancelled the run, or that a new run starts.
+    pub fn set_run_cancelled(&mut self, is_cancelled: bool) {
+        self.is_run_cancelled = is_cancelled;
+    }
+
     /// Appends a question. If another one is open, only the number of waiting questions is shown.
     pub fn push(&mut self, question: Box<dyn PendingQuestion>) -> QueueReply {
         self.open.push_back(question);
@@ -176,7 +197,13 @@ impl QuestionQueue {
         let Some(question) = self.open.remove(at) else {
             return QueueReply { text: String::new(), is_table_changed: false };
         };
-        let gone = format!("{} withdrew its question.", paint(NAME, question.server()));
+        let server = paint(NAME, question.server());
+        let gone = match (self.is_run_cancelled, question.is_from_server()) {
+            (true, true) => format!("You cancelled the question of {server}."),
+            (true, false) => format!("You cancelled the question about {server}. Its tool was not called."),
+            (false, true) => format!("{server} withdrew its question."),
+            (false, false) => format!("The question about {server} is no longer needed."),
+        };
         match at {
             0 => self.open_question(gone),
             _ => QueueReply { text: gone, is_table_changed: false },

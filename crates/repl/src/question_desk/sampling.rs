@@ -13,10 +13,10 @@ use wharf_client::SamplingError;
 use wharf_spec::UntrustedText;
 use wharf_wire::{JsonLimits, SamplingRequest};
 
-use super::{QuestionSender, screen_size};
+use super::QuestionSender;
 use wharf_terminal::console::Console;
 use wharf_terminal::failure::error_chain;
-use wharf_terminal::question::{SamplingDialog, SamplingSummary};
+use wharf_terminal::question::{SamplingDialog, SamplingSummary, ScreenSize};
 
 /// Response of the model.
 struct SampledResponse {
@@ -55,7 +55,7 @@ async fn run_request(
         max_tokens: request.max_tokens,
         text: &text,
     };
-    require_consent(slot.ask_user(server, SamplingDialog::for_request(&wanted, screen_size())).await)?;
+    require_consent(slot.ask_user(server, SamplingDialog::for_request(&wanted, ScreenSize::from_stderr())).await)?;
     let limit = u32::try_from(request.max_tokens).unwrap_or(u32::MAX).max(1);
     let answer = generate(&model.clone().with_max_tokens(limit), &conversation).await.map_err(|error| {
         // The details go only to the user: they may reveal the endpoint or billing.
@@ -63,7 +63,9 @@ async fn run_request(
         console.warn(format_args!("the model request for {name} failed: {}", why.truncate(500)));
         SamplingError::Failed("the model request failed".to_owned())
     })?;
-    require_consent(slot.ask_user(server, SamplingDialog::for_response(server, &answer.text, screen_size())).await)?;
+    require_consent(
+        slot.ask_user(server, SamplingDialog::for_response(server, &answer.text, ScreenSize::from_stderr())).await,
+    )?;
     sampling_result(&model.provider().model, &answer)
         .ok_or_else(|| SamplingError::Failed("the response could not be serialized".to_owned()))
 }

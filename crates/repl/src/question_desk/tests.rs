@@ -54,11 +54,11 @@ fn sampling(asker: &dyn Asker) -> Receiver<Result<RawJson, SamplingError>> {
 }
 
 #[tokio::test]
-async fn a_permission_is_asked_for_and_every_answer_arrives() {
+async fn every_permission_answer_is_delivered() {
     use PermissionAnswer::{Always, No, NoBecause, Once, Session as ForSession};
     let home = TestHome::new();
     let session = open_session(&home);
-    let (mut desk, asker) = QuestionDesk::new(&session);
+    let (mut question_desk, asker) = QuestionDesk::new(&session);
     for (lines, expected) in [
         (vec![line("y")], Once),
         (vec![line(""), line("s")], ForSession),
@@ -68,21 +68,21 @@ async fn a_permission_is_asked_for_and_every_answer_arrives() {
         (vec![DialogInput::End], No),
     ] {
         let answer = permission(&*asker, "math");
-        assert_eq!(desk.next().await, DeskEvent::Table);
-        assert_eq!((desk.waiting(), desk.field().unwrap().choices.len()), (1, 5));
+        assert_eq!(question_desk.next().await, DeskEvent::Table);
+        assert_eq!((question_desk.waiting(), question_desk.field().unwrap().choices.len()), (1, 5));
         for heard in lines {
-            assert_eq!(desk.on_input(heard), DeskEvent::Table);
+            assert_eq!(question_desk.on_input(heard), DeskEvent::Table);
         }
         assert_eq!(answer.await.unwrap(), expected);
-        assert!(desk.waiting() == 0 && desk.field().is_none());
+        assert!(question_desk.waiting() == 0 && question_desk.field().is_none());
     }
 }
 
 #[tokio::test]
-async fn questions_of_many_kinds_queue_and_some_are_withdrawn() {
+async fn questions_of_several_kinds_queue_and_can_be_withdrawn() {
     let home = TestHome::new();
     let session = open_session(&home);
-    let (mut desk, asker) = QuestionDesk::new(&session);
+    let (mut question_desk, asker) = QuestionDesk::new(&session);
     let first = permission(&*asker, "math");
     let form = elicitation(
         &*asker,
@@ -90,41 +90,41 @@ async fn questions_of_many_kinds_queue_and_some_are_withdrawn() {
     );
     let (reply, page) = AskReply::pair();
     asker.ask(Ask::Page(PageAsk { server: server("demo") }, reply));
-    assert_eq!(desk.next().await, DeskEvent::Table);
+    assert_eq!(question_desk.next().await, DeskEvent::Table);
     drop(first);
     // The form may arrive before or after the queue is empty.
     let is_form = |field: InputField| field.check.is_some();
-    while !desk.field().is_some_and(is_form) {
-        assert_eq!(desk.next().await, DeskEvent::Table);
+    while !question_desk.field().is_some_and(is_form) {
+        assert_eq!(question_desk.next().await, DeskEvent::Table);
     }
-    let field = desk.field().unwrap();
+    let field = question_desk.field().unwrap();
     assert_eq!((field.echo, field.check.unwrap()("12")), (EchoMode::Shown, Err("must be at most 9".to_owned())));
-    desk.on_input(line("7"));
-    assert_eq!(desk.field().unwrap().choices, ["yes", "no"]);
-    desk.on_input(line("y"));
-    desk.on_input(line(""));
+    question_desk.on_input(line("7"));
+    assert_eq!(question_desk.field().unwrap().choices, ["yes", "no"]);
+    question_desk.on_input(line("y"));
+    question_desk.on_input(line(""));
     assert_eq!(form.await.unwrap().to_raw().as_str(), r#"{"action":"accept","content":{"deck":7,"ok":true}}"#);
-    while desk.waiting() == 0 {
-        desk.next().await;
+    while question_desk.waiting() == 0 {
+        question_desk.next().await;
     }
-    desk.on_input(line(""));
+    question_desk.on_input(line(""));
     page.await.unwrap();
-    assert_eq!(desk.waiting(), 0);
+    assert_eq!(question_desk.waiting(), 0);
 }
 
 #[tokio::test]
 async fn unsafe_urls_are_refused_without_asking() {
     let home = TestHome::new();
     let session = open_session(&home);
-    let (mut desk, asker) = QuestionDesk::new(&session);
+    let (mut question_desk, asker) = QuestionDesk::new(&session);
     let link = elicitation(&*asker, r#"{"mode":"url","message":"m","url":"http://a.example/","elicitationId":"1"}"#);
     let (reply, login) = AskReply::pair();
     asker.ask(Ask::Login(LoginAsk::new(server("demo"), "javascript:alert(1)", "https://a.example"), reply));
     let after = permission(&*asker, "math");
-    assert_eq!(desk.next().await, DeskEvent::Table);
+    assert_eq!(question_desk.next().await, DeskEvent::Table);
     assert_eq!(link.await.unwrap(), ElicitationResponse::Decline);
     assert!(login.await.is_err());
-    desk.on_input(line("n"));
+    question_desk.on_input(line("n"));
     assert_eq!(after.await.unwrap(), PermissionAnswer::No);
 }
 
@@ -132,12 +132,12 @@ async fn unsafe_urls_are_refused_without_asking() {
 async fn link_is_accepted_or_declined() {
     let home = TestHome::new();
     let session = open_session(&home);
-    let (mut desk, asker) = QuestionDesk::new(&session);
+    let (mut question_desk, asker) = QuestionDesk::new(&session);
     let question = r#"{"mode":"url","message":"m","url":"https://a.example/","elicitationId":"1"}"#;
     for (typed, expected) in [("y", ElicitationResponse::Accept(None)), ("n", ElicitationResponse::Decline)] {
         let link = elicitation(&*asker, question);
-        assert_eq!(desk.next().await, DeskEvent::Table);
-        desk.on_input(line(typed));
+        assert_eq!(question_desk.next().await, DeskEvent::Table);
+        question_desk.on_input(line(typed));
         assert_eq!(link.await.unwrap(), expected);
     }
 }
@@ -146,7 +146,7 @@ async fn link_is_accepted_or_declined() {
 async fn sampling_is_declared_while_a_model_is_lent() {
     let home = TestHome::new();
     let session = open_session(&home);
-    let (mut desk, asker) = QuestionDesk::new(&session);
+    let (mut question_desk, asker) = QuestionDesk::new(&session);
     assert!(asker.shows_pages() && !asker.supports_sampling());
     let provider = ModelProvider {
         format: ApiFormat::ChatCompletions,
@@ -156,20 +156,20 @@ async fn sampling_is_declared_while_a_model_is_lent() {
         max_tokens: 100,
         headers: Vec::new(),
     };
-    desk.lend_model(Some(Model::new(provider, Net::open(&NetOptions::default()).await.unwrap()).unwrap()));
+    question_desk.lend_model(Some(Model::new(provider, Net::open(&NetOptions::default()).await.unwrap()).unwrap()));
     assert!(asker.supports_sampling());
     let refused = sampling(&*asker);
-    assert_eq!(desk.next().await, DeskEvent::Table);
-    desk.on_input(line("n"));
+    assert_eq!(question_desk.next().await, DeskEvent::Table);
+    question_desk.on_input(line("n"));
     tokio::select! {
         answer = refused => assert_eq!(answer.unwrap().unwrap_err(), SamplingError::Declined),
-        news = desk.next() => panic!("{news:?}"),
+        news = question_desk.next() => panic!("{news:?}"),
     }
-    desk.lend_model(None);
+    question_desk.lend_model(None);
     let unlent = sampling(&*asker);
     tokio::select! {
         answer = unlent => assert_eq!(answer.unwrap().unwrap_err(), SamplingError::Failed("no model is selected".to_owned())),
-        news = desk.next() => panic!("{news:?}"),
+        news = question_desk.next() => panic!("{news:?}"),
     }
 }
 
@@ -177,18 +177,18 @@ async fn sampling_is_declared_while_a_model_is_lent() {
 async fn questions_over_the_limit_are_refused() {
     let home = TestHome::new();
     let session = open_session(&home);
-    let (mut desk, asker) = QuestionDesk::new(&session);
-    let mut answers: Vec<_> = (0..MOST + 1).map(|_| permission(&*asker, "math")).collect();
+    let (mut question_desk, asker) = QuestionDesk::new(&session);
+    let mut answers: Vec<_> = (0..MAX_QUESTIONS + 1).map(|_| permission(&*asker, "math")).collect();
     assert!(answers.pop().unwrap().await.is_err());
-    for _ in 0..MOST {
-        let arrival = desk.inbox.recv().await.unwrap();
-        desk.on_message(arrival);
+    for _ in 0..MAX_QUESTIONS {
+        let arrival = question_desk.inbox.recv().await.unwrap();
+        question_desk.on_message(arrival);
     }
     let surplus = permission(&*asker, "math");
-    let arrival = desk.inbox.recv().await.unwrap();
-    assert_eq!((desk.on_message(arrival), desk.waiting()), (None, MOST));
+    let arrival = question_desk.inbox.recv().await.unwrap();
+    assert_eq!((question_desk.on_message(arrival), question_desk.waiting()), (None, MAX_QUESTIONS));
     assert!(surplus.await.is_err());
-    drop(desk);
+    drop(question_desk);
     assert!(answers.pop().unwrap().await.is_err());
 }
 
@@ -200,21 +200,21 @@ fn in_project(home: &TestHome) -> CommandSession {
 
 /// A desk with approval questions for both servers.
 async fn approving(session: &CommandSession) -> QuestionDesk<'_> {
-    let (mut desk, _asker) = QuestionDesk::new(session);
+    let (mut question_desk, _asker) = QuestionDesk::new(session);
     let config = session.configuration.config().unwrap();
-    desk.ask_approvals(config.servers.clone(), Arc::clone(config));
-    assert_eq!((desk.next().await, desk.waiting()), (DeskEvent::Table, 2));
-    desk
+    question_desk.ask_approvals(config.servers.clone(), Arc::clone(config));
+    assert_eq!((question_desk.next().await, question_desk.waiting()), (DeskEvent::Table, 2));
+    question_desk
 }
 
 #[tokio::test]
 async fn project_servers_are_asked_one_by_one_and_approvals_are_saved() {
     let home = TestHome::new();
     let session = in_project(&home);
-    let mut desk = approving(&session).await;
-    desk.on_input(line("later"));
-    desk.on_input(line("y"));
-    assert_eq!(desk.next().await, DeskEvent::Approved("two".to_owned()));
+    let mut question_desk = approving(&session).await;
+    question_desk.on_input(line("later"));
+    question_desk.on_input(line("y"));
+    assert_eq!(question_desk.next().await, DeskEvent::Approved("two".to_owned()));
     let again = open_session(&home);
     let approved = |name: &str| again.configuration.config().unwrap().server(name).unwrap().approval;
     assert_eq!(approved("one"), wharf_config::ServerApproval::Needed);
@@ -225,23 +225,23 @@ async fn project_servers_are_asked_one_by_one_and_approvals_are_saved() {
 async fn stale_approval_question_is_withdrawn() {
     let home = TestHome::new();
     let session = in_project(&home);
-    let mut desk = approving(&session).await;
-    desk.withdraw_approvals(|server| server.name.as_str() == "one");
-    assert_eq!((desk.next().await, desk.waiting()), (DeskEvent::Table, 1));
-    desk.on_input(line("y"));
-    assert_eq!(desk.next().await, DeskEvent::Approved("two".to_owned()));
+    let mut question_desk = approving(&session).await;
+    question_desk.withdraw_approvals(|server| server.name.as_str() == "one");
+    assert_eq!((question_desk.next().await, question_desk.waiting()), (DeskEvent::Table, 1));
+    question_desk.on_input(line("y"));
+    assert_eq!(question_desk.next().await, DeskEvent::Approved("two".to_owned()));
 }
 
 /// Handles events until no more arrive.
-async fn settle(desk: &mut QuestionDesk<'_>) {
-    while tokio::time::timeout(Duration::from_secs(1), desk.next()).await.is_ok() {}
+async fn settle(question_desk: &mut QuestionDesk<'_>) {
+    while tokio::time::timeout(Duration::from_secs(1), question_desk.next()).await.is_ok() {}
 }
 
 #[tokio::test(start_paused = true)]
 async fn changing_project_is_rate_limited() {
     let home = TestHome::new();
     let session = in_project(&home);
-    let (mut desk, _asker) = QuestionDesk::new(&session);
+    let (mut question_desk, _asker) = QuestionDesk::new(&session);
     let change = |number: usize| {
         let servers = format!(r#"{{"mcpServers":{{"one":{{"command":"/bin/true","args":["{number}"]}}}}}}"#);
         home.write(SHARED_CONFIG, &servers);
@@ -250,48 +250,49 @@ async fn changing_project_is_rate_limited() {
     let mut questions = 0;
     for number in 0..60 {
         let config = change(number);
-        desk.withdraw_approvals(|asked| !config.servers.iter().any(|server| is_same_definition(server, asked)));
-        desk.ask_changed_approvals(config.servers.clone(), config);
-        settle(&mut desk).await;
-        assert!(desk.waiting() <= 1, "{} questions wait", desk.waiting());
-        questions += desk.waiting();
+        question_desk
+            .withdraw_approvals(|asked| !config.servers.iter().any(|server| is_same_definition(server, asked)));
+        question_desk.ask_changed_approvals(config.servers.clone(), config);
+        settle(&mut question_desk).await;
+        assert!(question_desk.waiting() <= 1, "{} questions wait", question_desk.waiting());
+        questions += question_desk.waiting();
     }
     // A round takes one second of the paused clock, so sixty take a minute.
     assert!((3..=4).contains(&questions), "{questions} questions");
     tokio::time::advance(Duration::from_secs(60)).await;
     let config = change(60);
-    desk.ask_changed_approvals(config.servers.clone(), config);
-    settle(&mut desk).await;
-    assert_eq!(desk.waiting(), 1, "after a minute it is asked about again");
+    question_desk.ask_changed_approvals(config.servers.clone(), config);
+    settle(&mut question_desk).await;
+    assert_eq!(question_desk.waiting(), 1, "after a minute it is asked about again");
 }
 
 #[tokio::test(start_paused = true)]
 async fn new_approval_question_replaces_the_old_one() {
     let home = TestHome::new();
     let session = in_project(&home);
-    let (mut desk, _asker) = QuestionDesk::new(&session);
+    let (mut question_desk, _asker) = QuestionDesk::new(&session);
     let config = session.configuration.config().unwrap();
     // All at once: none has been handled when the next arrives.
     for _ in 0..3 {
-        desk.ask_approvals(config.servers.clone(), Arc::clone(config));
+        question_desk.ask_approvals(config.servers.clone(), Arc::clone(config));
     }
-    settle(&mut desk).await;
-    assert_eq!(desk.waiting(), 2);
-    desk.ask_approvals(config.servers.clone(), Arc::clone(config));
-    settle(&mut desk).await;
-    assert_eq!(desk.waiting(), 2);
+    settle(&mut question_desk).await;
+    assert_eq!(question_desk.waiting(), 2);
+    question_desk.ask_approvals(config.servers.clone(), Arc::clone(config));
+    settle(&mut question_desk).await;
+    assert_eq!(question_desk.waiting(), 2);
 }
 
 #[tokio::test]
-async fn a_login_goes_through_the_desk() {
+async fn login_question_is_answered() {
     let home = TestHome::new();
     let session = open_session(&home);
-    let (mut desk, asker) = QuestionDesk::new(&session);
+    let (mut question_desk, asker) = QuestionDesk::new(&session);
     for (typed, expected) in [("y", ConsentAnswer::Given), ("", ConsentAnswer::Refused)] {
         let (reply, answer) = AskReply::pair();
         asker.ask(Ask::Login(LoginAsk::new(server("docs"), "https://a.example/authorize", "https://a.example"), reply));
-        assert_eq!(desk.next().await, DeskEvent::Table);
-        desk.on_input(line(typed));
+        assert_eq!(question_desk.next().await, DeskEvent::Table);
+        question_desk.on_input(line(typed));
         assert_eq!(answer.await.unwrap(), expected);
     }
 }

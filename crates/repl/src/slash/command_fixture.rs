@@ -31,8 +31,8 @@ pub fn with_host(config: &str, servers: fn() -> HostBuilder, scene: impl AsyncFn
         host.wait_until_settled().await;
         let known =
             LoadedConfig { config: session.configuration.config()?.clone(), entries: Vec::new(), failures: Vec::new() };
-        let fleet = ManagedHost::new(session, host.clone(), known, &[]);
-        scene(&CommandContext { fleet: &fleet, facts: ChatSummary::default() }).await;
+        let managed_host = ManagedHost::new(session, host.clone(), known, &[]);
+        scene(&CommandContext { managed_host: &managed_host, facts: ChatSummary::default() }).await;
         host.close().await;
         Ok(CommandEnding::Fine)
     });

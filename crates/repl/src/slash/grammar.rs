@@ -3,7 +3,7 @@
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use super::{mcp, prompt, tools};
+use super::{mcp, permissions, prompt, tools};
 use wharf_terminal::failure::Failure;
 use wharf_terminal::suggestions::suggestion;
 
@@ -26,7 +26,7 @@ struct SlashLine {
 pub enum SlashCommand {
     /// Show and control MCP servers
     Mcp(mcp::McpArgs),
-    /// List available tools
+    /// List available tools, or switch one off or on
     Tools(tools::ToolsCommandArgs),
     /// List available prompts
     Prompts(ServerFilterArgs),
@@ -34,8 +34,8 @@ pub enum SlashCommand {
     Prompt(prompt::PromptCommandArgs),
     /// List available resources (attach one with @server:uri in a message)
     Resources(ServerFilterArgs),
-    /// Show the permission rules
-    Permissions,
+    /// Show the permission rules, or remove one
+    Permissions(permissions::PermissionsArgs),
     /// Show the current model, or switch to another
     Model {
         /// The model to use from now on
@@ -49,6 +49,12 @@ pub enum SlashCommand {
         /// Conversation id or a prefix of it, or `last`
         #[arg(value_name = "CONVERSATION")]
         conversation: Option<String>,
+    },
+    /// Show a tool result in full
+    Show {
+        /// Number of the result; the last one by default
+        #[arg(value_name = "NUMBER")]
+        number: Option<usize>,
     },
     /// Cancel the run, as Ctrl-C does
     Cancel,
@@ -155,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_grammar_is_consistent() {
+    fn grammar_is_consistent() {
         grammar().debug_assert();
     }
 
@@ -183,7 +189,7 @@ mod tests {
             ),
             (
                 "tools --search 'read a file' git",
-                "Tools(ToolsCommandArgs { server: Some(\"git\"), search: Some(\"read a file\") })",
+                "Tools(ToolsCommandArgs { command: None, server: None, search: [\"read a file\", \"git\"] })",
             ),
             (
                 "prompt git review code=--x",

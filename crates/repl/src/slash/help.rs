@@ -8,7 +8,7 @@ use wharf_terminal::table::{LabelRow, render_table, wrap};
 
 const OVERVIEW_FOOTER: &str = "\
 Any other input goes to the agent. @server:uri in a message attaches a server's resource.
-Ctrl-C cancels the run, pressed twice it exits. Tab completes. See /help COMMAND for details.";
+Ctrl-C cancels the run; press it twice to exit. Tab completes. See /help COMMAND for details.";
 
 pub fn run(words: &[String], post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let text = if words.is_empty() { overview(post.width()) } else { usage(words, post.width())? };
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_command_is_a_line() {
+    fn every_command_has_a_line_within_the_width() {
         let whole = anstream::adapter::strip_str(&overview(None)).to_string();
         for line in [
             "  /mcp [SERVER]                       Show and control MCP servers\n",

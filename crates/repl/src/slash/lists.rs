@@ -10,7 +10,8 @@ use super::grammar::ServerFilterArgs;
 use super::mcp::resolve_in_host;
 use super::{CommandContext, ReplAction};
 use wharf_terminal::age::AgeText;
-use wharf_terminal::failure::{Failure, FailureKind};
+use wharf_terminal::count_text::CountText;
+use wharf_terminal::failure::Failure;
 use wharf_terminal::listing::ListItem;
 use wharf_terminal::style::{HEADING, QUIET, WARNING, paint};
 use wharf_terminal::table::{LabelRow, render_table, wrap};
@@ -30,7 +31,7 @@ pub fn resources(args: &ServerFilterArgs, post: &CommandContext<'_>) -> Result<R
 /// Prints a list, or a notice if it is empty.
 pub fn print_list<T: ListItem>(text: String, hint: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     if text.is_empty() {
-        return post.say(format_args!("no connected server offers {}", T::NOUNS.1));
+        return post.say(format_args!("no connected server offers {}s", T::NOUN));
     }
     post.print(format_args!("{text}{}\n", paint(QUIET, wrap(hint, post.width()))))
 }
@@ -45,14 +46,14 @@ fn permitted_sections(server: Option<&str>, post: &CommandContext<'_>) -> Result
     if server.is_some() {
         shown.iter().try_for_each(|section| refuse_denied(&section.server, post))?;
     }
-    shown.retain(|section| post.fleet.host.denial_of(section.server.as_str()).is_none());
+    shown.retain(|section| post.managed_host.host.denial_of(section.server.as_str()).is_none());
     Ok(shown)
 }
 
 /// Fails if the rules deny the whole server.
 pub fn refuse_denied(server: &ServerName, post: &CommandContext<'_>) -> Result<(), Failure> {
-    match post.fleet.host.denial_of(server.as_str()) {
-        Some(refusal) => Err(Failure::new(FailureKind::Denied, refusal).about_server(server.as_str())),
+    match post.managed_host.host.denial_of(server.as_str()) {
+        Some(refusal) => Err(Failure::from_refusal(&refusal).about_server(server.as_str())),
         None => Ok(()),
     }
 }
@@ -63,7 +64,7 @@ pub fn refuse_denied(server: &ServerName, post: &CommandContext<'_>) -> Result<(
 ///
 /// Fails if the server does not exist or has no section.
 pub fn sections(server: Option<&str>, post: &CommandContext<'_>) -> Result<Vec<Arc<Section>>, Failure> {
-    let catalog = post.fleet.host.catalog();
+    let catalog = post.managed_host.host.catalog();
     let Some(server) = server else { return Ok(catalog.sections().to_vec()) };
     let name = resolve_in_host(server, post)?;
     match catalog.section(name.as_str()) {
@@ -73,9 +74,9 @@ pub fn sections(server: Option<&str>, post: &CommandContext<'_>) -> Result<Vec<A
 }
 
 fn no_section_failure(name: &ServerName, post: &CommandContext<'_>) -> Failure {
-    match post.fleet.host.connection(name.as_str()) {
+    match post.managed_host.host.connection(name.as_str()) {
         Ok(_) => Failure::unsupported("the server has not listed its features yet").about_server(name.as_str()),
-        Err(error) => post.fleet.failure(name, error).with_hint(format_args!("/mcp connect {name}")),
+        Err(error) => post.managed_host.failure(name, error).with_hint(format_args!("/mcp connect {name}")),
     }
 }
 
@@ -107,10 +108,9 @@ fn render_list<T: ListItem>(section: &Section, list: ListName, items: &[&T], wid
 
 /// Renders the heading: the server, the number of items, and the age of a cached list.
 pub fn list_heading<T: ListItem>(section: &Section, count: usize) -> String {
-    let noun = if count == 1 { T::NOUNS.0 } else { T::NOUNS.1 };
     let age = match section.freshness {
         ListFreshness::Live => String::new(),
         ListFreshness::Kept { at } => format!(" · cached {}", AgeText(at)),
     };
-    format!("{}  {}", paint(HEADING, &section.server), paint(QUIET, format_args!("{count} {noun}{age}")))
+    format!("{}  {}", paint(HEADING, &section.server), paint(QUIET, format_args!("{}{age}", CountText(count, T::NOUN))))
 }

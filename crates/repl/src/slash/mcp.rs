@@ -3,6 +3,7 @@
 mod boxed_table;
 mod debug;
 mod details;
+mod release;
 mod stats;
 mod status;
 mod switch;
@@ -48,6 +49,8 @@ enum McpCommand {
     Show(McpServerArg),
     /// List tools by declared effect, including withheld ones
     ListTools(ServerFilterArgs),
+    /// Review a withheld tool and release it
+    Release(ReleaseCommandArgs),
     /// Connect a server
     Connect(McpServerArg),
     /// Disconnect a server until the next connect
@@ -68,6 +71,17 @@ enum McpCommand {
     Debug(McpServerArg),
 }
 
+/// Arguments of `release`.
+#[derive(Debug, clap::Args)]
+struct ReleaseCommandArgs {
+    /// The server
+    #[arg(value_name = "SERVER")]
+    server: String,
+    /// The tool's name at the server
+    #[arg(value_name = "TOOL")]
+    tool: String,
+}
+
 /// Argument that names one server.
 #[derive(Debug, clap::Args)]
 struct McpServerArg {
@@ -82,6 +96,7 @@ pub async fn run(args: McpArgs, post: &CommandContext<'_>) -> Result<ReplAction,
         McpCommand::Status => status::run(post),
         McpCommand::Show(McpServerArg { server }) => details::run(&server, post),
         McpCommand::ListTools(ServerFilterArgs { server }) => tool_overview::run(server.as_deref(), post),
+        McpCommand::Release(ReleaseCommandArgs { server, tool }) => release::run(&server, &tool, post),
         McpCommand::Connect(McpServerArg { server }) => switch::connect(&server, post).await,
         McpCommand::Disconnect(McpServerArg { server }) => switch::disconnect(&server, post).await,
         McpCommand::Reconnect(McpServerArg { server }) => switch::reconnect(&server, post).await,
@@ -98,14 +113,14 @@ pub async fn run(args: McpArgs, post: &CommandContext<'_>) -> Result<ReplAction,
 fn show_by_words(words: &[String], post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     match words {
         [] => status::run(post),
-        [server] if post.fleet.loaded_config().config.server(server).is_some() => details::run(server, post),
+        [server] if post.managed_host.loaded_config().config.server(server).is_some() => details::run(server, post),
         [word, ..] => Err(unknown_word(word, post)),
     }
 }
 
 /// Returns the failure for a word that is neither a server nor a command.
 fn unknown_word(word: &str, post: &CommandContext<'_>) -> Failure {
-    let (known, grammar) = (post.fleet.loaded_config(), grammar());
+    let (known, grammar) = (post.managed_host.loaded_config(), grammar());
     let servers = known.config.servers.iter().map(|server| server.name.as_str());
     let commands = grammar.find_subcommand("mcp").into_iter().flat_map(clap::Command::get_subcommands);
     let names: Vec<&str> = servers.chain(commands.map(clap::Command::get_name)).collect();
@@ -119,10 +134,10 @@ fn unknown_word(word: &str, post: &CommandContext<'_>) -> Failure {
 ///
 /// Fails with a suggestion if no server has the name.
 pub fn resolve_configured(word: &str, post: &CommandContext<'_>) -> Result<ServerName, Failure> {
-    if let Ok(status) = post.fleet.host.status_of(word) {
+    if let Ok(status) = post.managed_host.host.status_of(word) {
         return Ok(status.name);
     }
-    let known = post.fleet.loaded_config();
+    let known = post.managed_host.loaded_config();
     known.config.server(word).map(|server| server.name.clone()).ok_or_else(|| {
         let failure = Failure::usage(format_args!("no server named `{}`", printable_word(word)));
         match &known.config.servers[..] {
@@ -139,15 +154,15 @@ pub fn resolve_configured(word: &str, post: &CommandContext<'_>) -> Result<Serve
 /// Returns the reason if the host does not have the server.
 pub fn resolve_in_host(word: &str, post: &CommandContext<'_>) -> Result<ServerName, Failure> {
     let name = resolve_configured(word, post)?;
-    if post.fleet.host.status_of(name.as_str()).is_ok() {
+    if post.managed_host.host.status_of(name.as_str()).is_ok() {
         return Ok(name);
     }
-    let known = post.fleet.loaded_config();
+    let known = post.managed_host.loaded_config();
     if let Some((_, failure)) = known.failures.iter().find(|(id, _)| id == name.as_str()) {
         return Err(Failure::clone(failure));
     }
     let server = known.config.server(name.as_str());
-    if server.is_some_and(|server| post.fleet.is_pending(server)) {
+    if server.is_some_and(|server| post.managed_host.is_pending(server)) {
         let failure = Failure::new(FailureKind::Unreachable, "the server's secrets are still being looked up");
         return Err(failure.about_server(name.as_str()).with_hint("try again in a moment"));
     }

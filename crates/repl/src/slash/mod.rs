@@ -15,6 +15,7 @@ mod tests;
 mod tools;
 
 use wharf_agent::TurnBlock;
+use wharf_spec::{Fingerprint, ToolId};
 
 use self::grammar::{ParsedLine, SlashCommand};
 use super::turn_queue::TurnKind;
@@ -26,7 +27,7 @@ pub use self::grammar::grammar;
 
 /// Context of a slash command.
 pub struct CommandContext<'a> {
-    pub fleet: &'a ManagedHost<'a>,
+    pub managed_host: &'a ManagedHost<'a>,
     /// Current state of the conversation.
     pub facts: ChatSummary,
 }
@@ -62,10 +63,17 @@ pub enum ReplAction {
     Reload,
     /// Handle the result of a reload.
     Reloaded(ReloadReport),
-    /// Handle the end of startup: every configured server has been tried.
+    /// Handle the end of startup: the host has received every configured server.
     Started,
+    /// Print the recent tool result with this number, or the last one.
+    ShowResult(Option<usize>),
     /// Log in to this server.
     LogIn(String),
+    /// Ask whether to release this definition of a tool.
+    Release {
+        tool: ToolId,
+        seen: Fingerprint,
+    },
     /// Send this to the agent.
     Say(Vec<TurnBlock>),
 }
@@ -78,7 +86,7 @@ pub async fn run_line(line: &str, post: &CommandContext<'_>) -> Result<ReplActio
     match grammar::parse_line(line, post.width())? {
         ParsedLine::Help(text) => post.print(text),
         ParsedLine::Command(command) => {
-            run_command(command, post).await.map_err(|failure| post.fleet.session.with_login_hint(failure))
+            run_command(command, post).await.map_err(|failure| post.managed_host.session.with_login_hint(failure))
         }
     }
 }
@@ -86,14 +94,15 @@ pub async fn run_line(line: &str, post: &CommandContext<'_>) -> Result<ReplActio
 async fn run_command(command: SlashCommand, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     match command {
         SlashCommand::Mcp(args) => mcp::run(args, post).await,
-        SlashCommand::Tools(args) => tools::run(&args, post),
+        SlashCommand::Tools(args) => tools::run(&args, post).await,
         SlashCommand::Prompts(args) => lists::prompts(&args, post),
         SlashCommand::Prompt(args) => prompt::run(&args, post).await,
         SlashCommand::Resources(args) => lists::resources(&args, post),
-        SlashCommand::Permissions => permissions::run(post),
+        SlashCommand::Permissions(args) => permissions::run(args, post).await,
         SlashCommand::Model { model } => model::run(model.as_deref(), post),
         SlashCommand::Clear => Ok(ReplAction::Clear),
         SlashCommand::Resume { conversation } => resume::run(conversation, post).await,
+        SlashCommand::Show { number } => Ok(ReplAction::ShowResult(number)),
         SlashCommand::Cancel => Ok(ReplAction::Cancel),
         SlashCommand::Help { command } => help::run(&command, post),
         SlashCommand::Exit => Ok(ReplAction::Leave),
@@ -111,6 +120,26 @@ pub fn turn_kind(line: &str) -> Option<TurnKind> {
     }
 }
 
+/// Reports whether a command shows or uses servers.
+pub fn needs_servers(line: &str) -> bool {
+    let Ok(ParsedLine::Command(command)) = grammar::parse_line(line, None) else { return false };
+    match command {
+        SlashCommand::Mcp(_)
+        | SlashCommand::Tools(_)
+        | SlashCommand::Prompts(_)
+        | SlashCommand::Prompt(_)
+        | SlashCommand::Resources(_) => true,
+        SlashCommand::Permissions(_)
+        | SlashCommand::Model { .. }
+        | SlashCommand::Clear
+        | SlashCommand::Resume { .. }
+        | SlashCommand::Show { .. }
+        | SlashCommand::Cancel
+        | SlashCommand::Help { .. }
+        | SlashCommand::Exit => false,
+    }
+}
+
 /// Reports whether a text begins with the name of a command.
 pub fn is_command(text: &str) -> bool {
     let name = text.strip_prefix('/').and_then(|line| line.split_whitespace().next());
@@ -120,22 +149,22 @@ pub fn is_command(text: &str) -> bool {
 impl CommandContext<'_> {
     /// Returns the models of the current configuration.
     fn models(&self) -> ModelCatalog {
-        ModelCatalog::new(self.fleet.session, &self.fleet.loaded_config().config)
+        ModelCatalog::new(self.managed_host.session, &self.managed_host.loaded_config().config)
     }
 
     /// Returns the width for printed output.
     fn width(&self) -> Option<usize> {
-        self.fleet.session.console.stdout_width()
+        self.managed_host.session.console.stdout_width()
     }
 
     /// Prints the requested output. No further action follows.
     fn print(&self, text: impl std::fmt::Display) -> Result<ReplAction, Failure> {
-        self.fleet.session.console.print(text).map(|()| ReplAction::Nothing)
+        self.managed_host.session.console.print(text).map(|()| ReplAction::Nothing)
     }
 
     /// Prints a notice. No further action follows.
     fn say(&self, text: impl std::fmt::Display) -> Result<ReplAction, Failure> {
-        self.fleet.session.console.say(text);
+        self.managed_host.session.console.say(text);
         Ok(ReplAction::Nothing)
     }
 }

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_model_in_use_is_marked_among_the_others() {
+    fn current_model_is_marked() {
         let names = ["anthropic/big".to_owned(), "local/small\u{1b}".to_owned()];
         for (used, names, expected) in [
             (

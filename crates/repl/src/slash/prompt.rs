@@ -37,12 +37,16 @@ pub struct PromptCommandArgs {
 }
 
 pub async fn run(args: &PromptCommandArgs, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    let given = read_words(&args.arguments, &post.fleet.session.surroundings.cwd)?;
+    let given = read_words(&args.arguments, &post.managed_host.session.surroundings.cwd)?;
     let arguments = given.into_iter().map(text_argument).collect::<Result<Vec<_>, _>>()?;
     let name = resolve_in_host(&args.server, post)?;
     refuse_denied(&name, post)?;
-    let connection =
-        post.fleet.host.wait_until_ready(name.as_str()).await.map_err(|error| post.fleet.failure(&name, error))?;
+    let connection = post
+        .managed_host
+        .host
+        .wait_until_ready(name.as_str())
+        .await
+        .map_err(|error| post.managed_host.failure(&name, error))?;
     let listing = connection.list_prompts().await.map_err(|error| Failure::from_call_error(&connection, error))?;
     check_arguments(&args.prompt, &arguments, &listing.items).map_err(|failure| failure.about_server(name.as_str()))?;
     let expanded = expand(&connection, &args.prompt, &arguments).await?;

@@ -28,7 +28,7 @@ pub async fn run(conversation: Option<String>, post: &CommandContext<'_>) -> Res
 }
 
 async fn show_saved(post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    let Some(state) = &post.fleet.session.configuration.state else {
+    let Some(state) = &post.managed_host.session.configuration.state else {
         return Err(
             Failure::usage("conversations are not saved: no state directory").with_hint("set HOME or XDG_STATE_HOME")
         );
@@ -42,7 +42,7 @@ async fn show_saved(post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
 }
 
 async fn list(directory: PathBuf) -> Result<Vec<ConversationSummary>, Failure> {
-    let read = tokio::task::spawn_blocking(move || SavedConversation::list(&directory, MAX_LISTED)).await;
+    let read = wharf_threads::run_blocking(move || SavedConversation::list(&directory, MAX_LISTED)).await;
     read.map_err(Failure::other)?.map_err(Failure::other)
 }
 
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conversations_are_rows() {
+    fn conversations_are_listed_as_rows() {
         let saved = |id: &str, turns, first: &str| ConversationRow {
             id: id.to_owned(),
             age: "2h ago".to_owned(),

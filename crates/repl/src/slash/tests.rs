@@ -45,7 +45,7 @@ fn commands_return_actions_or_failures() {
                 "mcp auth harbour",
                 "error: harbour: local (stdio) servers have no login; /mcp auth applies to HTTP servers only.",
             ),
-            ("tools off", "error: off: "),
+            ("tools off", "error: the following required arguments were not provided: <SERVER.TOOL>."),
             ("prompt harbour welcom name=Ada", "error: harbour: no prompt named `welcom`.\n  hint: did you mean"),
             ("prompt harbour welcome", "error: harbour: the prompt `welcome` needs `name`.\n  hint: arguments: `name`"),
         ] {
@@ -97,9 +97,9 @@ fn prompt_is_sent_to_the_agent() {
 }
 
 #[test]
-fn a_server_is_switched_and_connected_for_the_session() {
+fn server_is_connected_and_enabled_for_the_session() {
     with_host(HARBOUR, harbour, async |post| {
-        let state = || post.fleet.host.status_of("harbour").unwrap().state;
+        let state = || post.managed_host.host.status_of("harbour").unwrap().state;
         for (line, expected) in [
             ("mcp disconnect harbour", ServerState::Disconnected),
             ("mcp connect harbour", ServerState::Ready),
@@ -108,7 +108,9 @@ fn a_server_is_switched_and_connected_for_the_session() {
             ("mcp enable harbour", ServerState::Ready),
         ] {
             assert_eq!(run_line(line, post).await.unwrap(), ReplAction::Nothing, "{line}");
-            post.fleet.host.wait_until_settled().await;
+            if expected == ServerState::Ready {
+                post.managed_host.host.wait_until_ready("harbour").await.unwrap();
+            }
             assert_eq!(state(), expected, "{line}");
         }
     });
@@ -121,8 +123,8 @@ fn disabled_server_can_be_enabled_for_the_session() {
         let failure = run_line("mcp connect off", post).await.unwrap_err();
         assert_eq!(failure.kind, FailureKind::Usage);
         assert_eq!(run_line("mcp enable off", post).await.unwrap(), ReplAction::Nothing);
-        post.fleet.host.wait_until_settled().await;
-        let rows = post.fleet.rows();
+        post.managed_host.host.wait_until_settled().await;
+        let rows = post.managed_host.rows();
         assert!(rows[0].enabled && rows[0].state != ServerState::Disabled, "{:?}", rows[0].state);
         let failure = run_line("mcp connect off", post).await.unwrap_err();
         assert!(failure.hints.iter().any(|hint| hint.starts_with("see /mcp debug off")), "{failure:?}");

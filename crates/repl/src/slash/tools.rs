@@ -1,13 +1,16 @@
-//! `/tools`: lists the tools available to the agent, or searches them by keywords.
+//! `/tools`: lists the tools available to the agent, searches them by keywords, or switches one off.
 
 use std::sync::Arc;
 
 use wharf::catalog::{CatalogTool, ListName, Section};
+use wharf_spec::{ServerName, UntrustedText};
 
 use super::lists::{print_list, render_lists, sections};
 use super::{CommandContext, ReplAction};
 use wharf_terminal::failure::Failure;
+use wharf_terminal::listing::custom_name;
 use wharf_terminal::search::rank_tools;
+use wharf_terminal::suggestions::suggestion;
 use wharf_terminal::table::{LabelRow, render_table};
 
 /// Maximum number of search results.
@@ -18,23 +21,109 @@ const MAX_FOUND: usize = 20;
 Examples:
   /tools
   /tools git
-  /tools --search \"create issue\"")]
+  /tools --search create issue
+  /tools git --search create issue
+  /tools off git.git_push")]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct ToolsCommandArgs {
+    #[command(subcommand)]
+    command: Option<ToolSwitch>,
     /// Filter by server
     #[arg(value_name = "SERVER")]
     server: Option<String>,
     /// Filter tools by keywords, best match first
-    #[arg(long, value_name = "WORDS")]
-    search: Option<String>,
+    #[arg(long, value_name = "WORDS", num_args = 1..)]
+    search: Vec<String>,
 }
 
-pub fn run(args: &ToolsCommandArgs, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    let shown = sections(args.server.as_deref(), post)?;
-    if let Some(words) = &args.search {
-        return search(&shown, words, post);
+impl ToolsCommandArgs {
+    /// Returns the keywords and the server. A word after quoted keywords is the server.
+    fn split(&self) -> (String, Option<&str>) {
+        match (&self.search[..], &self.server) {
+            ([quoted, server], None) if quoted.contains(char::is_whitespace) => (quoted.clone(), Some(server)),
+            (words, server) => (words.join(" "), server.as_deref()),
+        }
+    }
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum ToolSwitch {
+    /// Switch a tool off for this session
+    Off(ToolArg),
+    /// Switch a tool on again
+    On(ToolArg),
+}
+
+#[derive(Debug, clap::Args)]
+struct ToolArg {
+    /// The tool and its server
+    #[arg(value_name = "SERVER.TOOL")]
+    tool: String,
+}
+
+pub async fn run(args: &ToolsCommandArgs, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+    match &args.command {
+        None => list(args, post),
+        Some(ToolSwitch::Off(ToolArg { tool })) => switch_off(tool, post).await,
+        Some(ToolSwitch::On(ToolArg { tool })) => switch_on(tool, post).await,
+    }
+}
+
+/// Switches a tool off: the model is not offered it, and calls of it are refused.
+async fn switch_off(word: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+    let catalog = post.managed_host.host.catalog();
+    let found = catalog.resolve(word).map(|tool| tool.id.clone());
+    let id = match found {
+        Ok(id) => id,
+        Err(_) if find_off(word, post).is_some() => return post.say("the tool is off already"),
+        Err(error) => return Err(Failure::usage(error).with_hint("/tools lists the tools")),
+    };
+    if id.tool.contains(['*', '?', '[']) {
+        return Err(Failure::unsupported("a tool with a wildcard in its name cannot be switched off"));
+    }
+    post.managed_host.switch_tool(&id.server, &id.tool, false).await;
+    let shown = UntrustedText::new(format!("{}.{}", id.server, id.tool)).to_string();
+    post.say(format_args!("{shown} is off for this session (/tools on {shown} switches it on again)"))
+}
+
+async fn switch_on(word: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+    let Some((server, tool)) = find_off(word, post) else {
+        let off = off_names(post);
+        let failure = Failure::usage(format_args!("no tool `{word}` is switched off"));
+        return Err(failure.with_hint(suggestion(word, off.iter().map(String::as_str))));
+    };
+    post.managed_host.switch_tool(&server, &tool, true).await;
+    let shown = UntrustedText::new(format!("{server}.{tool}")).to_string();
+    post.say(format_args!("{shown} is on again"))
+}
+
+/// Returns the switched-off tool with this name, in any spelling of server and tool.
+fn find_off(word: &str, post: &CommandContext<'_>) -> Option<(ServerName, String)> {
+    let is_meant = |(server, tool): &(ServerName, String)| {
+        [".", "/", ":", "::", "__"].iter().any(|separator| {
+            let joined = format!("{server}{separator}{tool}");
+            word == joined || word.strip_prefix("mcp__") == Some(joined.as_str())
+        })
+    };
+    post.managed_host.tools_off().into_iter().find(is_meant)
+}
+
+fn off_names(post: &CommandContext<'_>) -> Vec<String> {
+    post.managed_host.tools_off().iter().map(|(server, tool)| format!("{server}.{tool}")).collect()
+}
+
+fn list(args: &ToolsCommandArgs, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+    let (words, server) = args.split();
+    let shown = sections(server, post)?;
+    if !words.is_empty() {
+        return search(&shown, &words, post);
     }
     let text = render_lists(&shown, ListName::Tools, |section| section.visible_tools().collect(), post.width());
-    print_list::<Arc<CatalogTool>>(text, "/mcp list-tools shows declared effects and withheld tools", post)
+    let hint = match off_names(post).join(", ") {
+        off if off.is_empty() => "/mcp list-tools shows declared effects and withheld tools".to_owned(),
+        off => format!("off for this session: {}", UntrustedText::new(off)),
+    };
+    print_list::<Arc<CatalogTool>>(text, &hint, post)
 }
 
 fn search(sections: &[Arc<Section>], words: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
@@ -56,7 +145,7 @@ fn search_rows(sections: &[Arc<Section>], words: &str) -> Vec<LabelRow> {
 
 fn row(tool: &CatalogTool) -> LabelRow {
     let definition = &tool.definition;
-    let label = format!("{} {}", tool.id.server, tool.id.tool);
+    let label = custom_name(tool).map_or_else(|| format!("{} {}", tool.id.server, tool.id.tool), str::to_owned);
     LabelRow::new(&label, definition.description.as_deref().or(definition.title.as_deref()))
 }
 
@@ -65,10 +154,26 @@ mod tests {
     use super::*;
     use crate::slash::command_fixture::{HARBOUR, harbour, with_host};
 
+    /// F12: several keywords need no quotes.
+    #[test]
+    fn keywords_may_be_unquoted() {
+        use crate::slash::grammar::{ParsedLine, SlashCommand, parse_line};
+        for (line, words, server) in [
+            ("tools --search create issue", "create issue", None),
+            ("tools --search create an issue", "create an issue", None),
+            ("tools git --search create issue", "create issue", Some("git")),
+            ("tools --search 'create issue' git", "create issue", Some("git")),
+            ("tools git", "", Some("git")),
+        ] {
+            let Ok(ParsedLine::Command(SlashCommand::Tools(args))) = parse_line(line, None) else { panic!("{line}") };
+            assert_eq!(args.split(), (words.to_owned(), server), "{line}");
+        }
+    }
+
     #[test]
     fn search_names_the_server_and_may_find_nothing() {
         with_host(HARBOUR, harbour, async |post| {
-            let sections = post.fleet.host.catalog().sections().to_vec();
+            let sections = post.managed_host.host.catalog().sections().to_vec();
             let labels =
                 |words: &str| search_rows(&sections, words).into_iter().map(|row| row.label).collect::<Vec<_>>();
             assert_eq!(labels("echo"), ["harbour echo"]);

@@ -79,7 +79,7 @@ fn assert_answered(answers: &str) {
 }
 
 #[tokio::test]
-async fn in_the_handshake_era_a_handler_asks_through_its_peer() {
+async fn handshake_handler_asks_through_its_peer() {
     let asking = server(|_request, context: Context| async move {
         let mut answers = Vec::new();
         for method in QUESTIONS {
@@ -93,7 +93,7 @@ async fn in_the_handshake_era_a_handler_asks_through_its_peer() {
 }
 
 #[tokio::test]
-async fn in_the_stateless_era_a_handler_asks_by_its_answer() {
+async fn stateless_handler_asks_by_its_result() {
     fn ask(request: &CallToolRequestParams) -> CallToolResponse {
         match &request.input_responses {
             Some(answers) => {
@@ -114,7 +114,7 @@ async fn in_the_stateless_era_a_handler_asks_by_its_answer() {
 }
 
 #[tokio::test]
-async fn in_the_stateless_era_a_request_through_the_peer_is_refused_at_once() {
+async fn stateless_peer_request_is_refused_immediately() {
     let asking = server(|_request, context: Context| async move {
         let request: ServerRequest = serde_json::from_value(question("roots/list")).unwrap();
         match context.peer.send_request(request).await {
@@ -129,7 +129,7 @@ async fn in_the_stateless_era_a_request_through_the_peer_is_refused_at_once() {
 }
 
 #[tokio::test]
-async fn what_a_handler_logs_arrives_in_both_eras() {
+async fn handler_logs_are_delivered_in_both_eras() {
     for negotiation in crate::handler::BOTH {
         let logging = server(|_request, context: Context| async move {
             let params = json!({ "level": "warning", "data": "low water" });

@@ -13,7 +13,7 @@ use wharf_wire::{Era, RawJson};
 use crate::handler::{BOTH, NOTE, arguments, call, connected, echo, said, server, text_of, told};
 
 #[tokio::test]
-async fn everything_a_handler_offers_is_reached_in_both_eras() {
+async fn every_handler_feature_works_in_both_eras() {
     for (negotiation, era) in BOTH.into_iter().zip([Era::Stateless, Era::Handshake]) {
         let connection = connected(echo(), negotiation).await;
         assert_eq!(connection.facts().revision.era(), era);
@@ -31,7 +31,7 @@ async fn everything_a_handler_offers_is_reached_in_both_eras() {
 }
 
 #[tokio::test]
-async fn both_kinds_of_server_are_called_alike() {
+async fn closure_and_rmcp_servers_are_called_alike() {
     async fn ask(connection: &Connection) -> String {
         told(&call(connection, "echo", "same").await.unwrap()).to_owned()
     }
@@ -47,7 +47,7 @@ async fn both_kinds_of_server_are_called_alike() {
 }
 
 #[tokio::test]
-async fn progress_comes_in_order_and_before_the_result() {
+async fn progress_is_ordered_and_precedes_the_result() {
     let reporting = server(|_request, context| async move {
         let token = context.meta.get_progress_token().unwrap();
         for step in [1.0, 2.0] {
@@ -65,7 +65,7 @@ async fn progress_comes_in_order_and_before_the_result() {
 }
 
 #[tokio::test]
-async fn a_withdrawn_call_cancels_the_handlers_token_and_its_late_answer_reaches_nobody() {
+async fn cancelled_call_cancels_the_token_and_late_result_is_dropped() {
     let (events, mut happened) = mpsc::unbounded_channel();
     let waiting = server(move |request, context| {
         let events = events.clone();
@@ -89,7 +89,7 @@ async fn a_withdrawn_call_cancels_the_handlers_token_and_its_late_answer_reaches
 }
 
 #[tokio::test]
-async fn more_calls_than_run_at_once_wait_and_complete() {
+async fn calls_over_the_concurrency_limit_wait_and_complete() {
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (began, mut begun) = mpsc::unbounded_channel();
     let gate = Arc::new(Semaphore::new(0));
@@ -121,7 +121,7 @@ async fn more_calls_than_run_at_once_wait_and_complete() {
 }
 
 #[tokio::test]
-async fn what_the_sdk_cannot_read_is_refused_and_harms_nothing_else() {
+async fn unparsable_request_is_refused_and_others_succeed() {
     let connection = connected(echo(), NegotiationMode::Automatic).await;
     let lone_surrogate = RawJson::parse(r#"{"text":"\ud800"}"#).unwrap();
     let refused = connection.call_tool("echo", &lone_surrogate, RequestOptions::default()).await;

@@ -17,7 +17,7 @@ use wharf_wire::ToolResult;
 use crate::handler::{BOTH, Context, NOTE, TRAP, arguments, call, connected, echo, said, server, text_of, told};
 
 #[tokio::test]
-async fn a_tool_that_panics_reports_failure_and_the_server_goes_on() {
+async fn panicking_tool_is_an_error_and_the_server_continues() {
     for negotiation in BOTH {
         let touchy = server(|request, _context| async move {
             assert_ne!(request.name, "mine", "stepped on it");
@@ -32,7 +32,7 @@ async fn a_tool_that_panics_reports_failure_and_the_server_goes_on() {
 }
 
 #[tokio::test]
-async fn anything_else_that_panics_is_an_error() {
+async fn panicking_resource_handler_is_an_error() {
     let connection = connected(echo(), NegotiationMode::Automatic).await;
     let refused = connection.read_resource(TRAP, RequestOptions::default()).await;
     assert!(matches!(&refused, Err(CallError::Refused(error)) if error.message.contains("trap")), "{refused:?}");
@@ -40,7 +40,7 @@ async fn anything_else_that_panics_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_handler_that_blocks_holds_up_nobody_and_still_answers() {
+async fn blocking_handler_does_not_delay_other_calls() {
     let (began, mut begun) = mpsc::unbounded_channel();
     let (release, released) = std::sync::mpsc::channel::<()>();
     let released = Arc::new(Mutex::new(released));
@@ -98,7 +98,7 @@ fn recursive(handlers: Arc<AtomicUsize>) -> (RmcpServer<crate::handler::Handler>
 }
 
 #[tokio::test]
-async fn a_tool_that_calls_itself_gets_eight_deep() {
+async fn recursive_calls_are_limited_to_depth_eight() {
     let handlers = Arc::new(AtomicUsize::new(0));
     let (server, itself) = recursive(handlers.clone());
     let connection = connected(server, NegotiationMode::Automatic).await;
@@ -110,7 +110,7 @@ async fn a_tool_that_calls_itself_gets_eight_deep() {
 }
 
 #[tokio::test]
-async fn calls_within_calls_need_no_turn_of_their_own() {
+async fn nested_calls_need_no_concurrency_permit() {
     const TURNS: usize = 64;
     let itself = Arc::new(OnceLock::<Connection>::new());
     let (inner, all_in) = (itself.clone(), Arc::new(Barrier::new(TURNS)));
@@ -136,7 +136,7 @@ async fn calls_within_calls_need_no_turn_of_their_own() {
 }
 
 #[tokio::test]
-async fn a_server_that_ends_with_calls_in_flight_ends_them_and_tells_its_handlers() {
+async fn closed_connection_fails_calls_in_flight_and_ends_handlers() {
     let (events, mut happened) = mpsc::unbounded_channel();
     let waiting = server(move |_request, context: Context| {
         let events = events.clone();
@@ -168,7 +168,7 @@ impl Drop for Left {
 }
 
 #[tokio::test]
-async fn a_result_over_the_limit_fails_its_own_call() {
+async fn result_over_the_limit_fails_its_own_call() {
     let generous = server(|request, _context| async move { Ok(said("x".repeat(request.name.len() * 4096))) });
     let mut options = ConnectOptions::default();
     options.limits.message = 32 << 10;
@@ -179,7 +179,7 @@ async fn a_result_over_the_limit_fails_its_own_call() {
 }
 
 #[tokio::test]
-async fn a_handler_that_does_not_get_ready_is_no_connection() {
+async fn failed_handler_startup_is_a_connect_error() {
     struct Shy;
     impl ServerHandler for Shy {
         async fn initialize(

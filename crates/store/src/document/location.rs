@@ -81,8 +81,8 @@ impl DocumentLocation {
         }
     }
 
-    pub(super) fn lock(&self, patience: Duration) -> Result<LockFile, LockError> {
-        LockFile::acquire_in(&self.folder, &self.auxiliary_name("lock"), patience)
+    pub(super) fn lock(&self, max_wait: Duration) -> Result<LockFile, LockError> {
+        LockFile::acquire_in(&self.folder, &self.auxiliary_name("lock"), max_wait)
     }
 
     /// Reads the file, if it exists.
@@ -102,6 +102,10 @@ impl DocumentLocation {
         file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| self.read_error(error))?;
         self.check_size(&bytes, limit)?;
         Ok(Some(FoundContent { bytes, metadata }))
+    }
+
+    pub(super) fn remove(&self) -> io::Result<()> {
+        self.folder.remove(&self.name)
     }
 
     /// Replaces the content atomically. Returns `false` if the current content is not `old` any more.

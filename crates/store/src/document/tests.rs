@@ -58,7 +58,7 @@ fn names_below(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn a_private_document_is_refused_where_others_could_have_been() {
+fn private_document_rejects_unsafe_permissions() {
     let fine = Ok(Some("secret"));
     for bits in [0o600, 0o400, 0o700] {
         check_layout(&format!("mode {bits:o}"), |folder| set_mode(&folder.join("tokens"), bits), fine);
@@ -82,7 +82,7 @@ fn a_private_document_is_refused_where_others_could_have_been() {
 }
 
 #[test]
-fn a_private_document_is_a_file_of_its_own() {
+fn private_document_rejects_links_and_special_files() {
     let tokens = |folder: &Path| folder.join("tokens");
     let away = |folder: &Path| fs::rename(folder.join("tokens"), folder.join("real")).unwrap();
     check_layout("hard link", |f| fs::hard_link(tokens(f), f.join("other")).unwrap(), Err(PathViolation::HardLinks(2)));
@@ -115,7 +115,7 @@ fn a_private_document_is_a_file_of_its_own() {
 }
 
 #[test]
-fn a_private_document_is_nobody_elses() {
+fn private_document_rejects_foreign_owners() {
     let us = rustix::process::geteuid();
     if us.is_root() {
         let foreign = Err(PathViolation::Owner { found: 12345, expected: 0 });
@@ -128,7 +128,7 @@ fn a_private_document_is_nobody_elses() {
 }
 
 #[test]
-fn directories_that_root_makes_belong_to_the_owner_of_where_they_are() {
+fn directories_created_by_root_inherit_their_owner() {
     if !rustix::process::geteuid().is_root() {
         return;
     }
@@ -143,7 +143,7 @@ fn directories_that_root_makes_belong_to_the_owner_of_where_they_are() {
 }
 
 #[test]
-fn writing_is_private_and_leaves_nothing_beside() {
+fn write_is_private_and_leaves_no_temporary_files() {
     let scratch = ScratchDir::new();
     let document = Document::new(scratch.path("a/b/tokens"), DocumentPrivacy::Private);
     assert_eq!(document.load().unwrap(), None);
@@ -156,7 +156,7 @@ fn writing_is_private_and_leaves_nothing_beside() {
 }
 
 #[test]
-fn what_stays_the_same_is_not_written() {
+fn unchanged_content_is_not_rewritten() {
     let scratch = ScratchDir::new();
     let document = Document::new(scratch.path("config"), DocumentPrivacy::Shared);
     document.write(b"same").unwrap();
@@ -172,7 +172,7 @@ fn what_stays_the_same_is_not_written() {
 }
 
 #[test]
-fn a_shared_document_is_replaced_behind_its_links() {
+fn shared_document_is_replaced_behind_symlinks() {
     let scratch = ScratchDir::new();
     fs::create_dir(scratch.path("dotfiles")).unwrap();
     fs::write(scratch.path("dotfiles/real"), "old").unwrap();
@@ -199,7 +199,7 @@ fn a_shared_document_is_replaced_behind_its_links() {
 }
 
 #[test]
-fn a_shared_document_is_not_replaced_where_that_would_part_it_from_others() {
+fn hard_linked_shared_document_is_not_replaced() {
     let scratch = ScratchDir::new();
     fs::write(scratch.path("config"), "old").unwrap();
     fs::hard_link(scratch.path("config"), scratch.path("other")).unwrap();
@@ -216,7 +216,7 @@ fn a_shared_document_is_not_replaced_where_that_would_part_it_from_others() {
 }
 
 #[test]
-fn a_shared_document_can_be_made_for_nobody_else() {
+fn shared_document_can_be_created_private() {
     let scratch = ScratchDir::new();
     fs::write(scratch.path("there"), "old").unwrap();
     set_mode(&scratch.path("there"), 0o644);
@@ -228,7 +228,7 @@ fn a_shared_document_can_be_made_for_nobody_else() {
 }
 
 #[test]
-fn whoever_edited_a_copy_does_not_overwrite_another() {
+fn replace_with_stale_stamp_conflicts() {
     let scratch = ScratchDir::new();
     let document = Document::new(scratch.path("config"), DocumentPrivacy::Shared);
     let first = document.replace(ContentStamp::ABSENT, b"first").unwrap();
@@ -241,7 +241,7 @@ fn whoever_edited_a_copy_does_not_overwrite_another() {
 }
 
 #[test]
-fn an_edit_begins_anew_when_an_editor_writes_in_between() {
+fn update_restarts_when_file_changes_meanwhile() {
     let scratch = ScratchDir::new();
     let document = Document::new(scratch.path("config"), DocumentPrivacy::Shared);
     document.write(b"a").unwrap();
@@ -266,7 +266,7 @@ fn an_edit_begins_anew_when_an_editor_writes_in_between() {
 }
 
 #[test]
-fn what_fails_leaves_the_old() {
+fn failed_write_leaves_the_old_content() {
     let scratch = ScratchDir::new();
     let document =
         Document::new(scratch.path("config"), DocumentPrivacy::Shared).with_limit(8).with_lock_timeout(Duration::ZERO);
@@ -297,7 +297,7 @@ proptest! {
 
     /// A document behaves like an optional byte string in memory.
     #[test]
-    fn a_document_is_what_was_written_last(
+    fn document_holds_the_last_written_content(
         steps in proptest::collection::vec((any::<bool>(), proptest::collection::vec(any::<u8>(), 0..40)), 1..6),
         private: bool,
     ) {

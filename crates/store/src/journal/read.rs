@@ -63,7 +63,7 @@ mod tests {
     use crate::scratch_dir::ScratchDir;
 
     #[test]
-    fn every_file_is_read_and_what_is_no_line_passed_over() {
+    fn all_files_are_read_and_malformed_lines_skipped() {
         let scratch = ScratchDir::new();
         let path = scratch.path("audit.jsonl");
         assert_eq!(for_each_entry(&path, |_| panic!("there is none")).unwrap(), 0);

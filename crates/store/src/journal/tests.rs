@@ -40,7 +40,7 @@ fn fault(scratch: &ScratchDir) -> Option<(u64, CorruptionKind)> {
 }
 
 #[test]
-fn whatever_is_in_an_entry_it_is_one_printable_line() {
+fn entries_are_single_printable_lines() {
     let (scratch, journal) = journal(&[]);
     let hostile = [
         json!("a\nb\r\n\u{1b}[2J\u{7f}"),
@@ -58,7 +58,7 @@ fn whatever_is_in_an_entry_it_is_one_printable_line() {
 }
 
 #[test]
-fn a_journal_is_private_and_says_what_it_is() {
+fn journal_is_private_and_versioned() {
     let (scratch, journal) = journal(&["a"]);
     assert_eq!(lines(&scratch)[0]["schema"], json!(1));
     for name in ["log", "log.head"] {
@@ -99,7 +99,7 @@ fn tampering_is_found_where_it_happened() {
 }
 
 #[test]
-fn a_lost_head_is_told_and_the_chain_goes_on() {
+fn lost_head_is_reported_and_rebuilt() {
     let (scratch, journal) = journal(&["one", "two"]);
     drop(journal);
     fs::remove_file(scratch.path("log.head")).unwrap();
@@ -119,7 +119,7 @@ fn a_lost_head_is_told_and_the_chain_goes_on() {
 }
 
 #[test]
-fn a_crash_at_any_byte_costs_only_the_unfinished_line() {
+fn crash_at_any_byte_loses_only_the_unfinished_line() {
     let (scratch, journal) = journal(&["one", "two"]);
     let (head, before) = (fs::read(scratch.path("log.head")).unwrap(), fs::read(scratch.path("log")).unwrap());
     journal.append("three").unwrap();
@@ -141,7 +141,7 @@ fn a_crash_at_any_byte_costs_only_the_unfinished_line() {
 }
 
 #[test]
-fn threads_share_a_journal() {
+fn concurrent_threads_lose_no_entries() {
     let (scratch, journal) = journal(&[]);
     std::thread::scope(|scope| {
         for thread in 0..8 {
@@ -157,7 +157,7 @@ fn threads_share_a_journal() {
 }
 
 #[test]
-fn full_files_are_set_aside_and_the_oldest_go() {
+fn full_files_are_rotated_and_the_oldest_removed() {
     let scratch = ScratchDir::new();
     let options = JournalOptions { max_bytes: 600, keep_files: 2 };
     let journal = Journal::open(&scratch.path("log"), options).unwrap();
@@ -183,7 +183,7 @@ fn full_files_are_set_aside_and_the_oldest_go() {
 }
 
 #[test]
-fn what_cannot_be_written_is_an_error() {
+fn append_failures_are_reported_and_recoverable() {
     struct Unserializable;
     impl Serialize for Unserializable {
         fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
@@ -209,7 +209,7 @@ proptest! {
 
     /// Every change, removal or insertion of a single byte is detected.
     #[test]
-    fn no_byte_changes_unnoticed(
+    fn any_single_byte_change_is_detected(
         texts in proptest::collection::vec(".{0,12}", 1..5),
         place: prop::sample::Index,
         byte: u8,

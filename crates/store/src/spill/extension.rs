@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn media_types_have_extensions() {
+    fn media_types_map_to_safe_extensions() {
         for (media_type, expected) in [
             ("image/png", "png"),
             ("Image/JPEG; q=1", "jpg"),

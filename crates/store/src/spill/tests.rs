@@ -20,7 +20,7 @@ fn age(path: &Path, by: Duration) {
 }
 
 #[test]
-fn a_spilled_file_is_private_and_named_by_us() {
+fn spilled_file_is_private_with_a_generated_name() {
     let scratch = ScratchDir::new();
     let spill = open(&scratch, SpillLimits::default());
     assert_eq!(fs::metadata(scratch.path("spill")).unwrap().mode() & 0o7777, 0o700);
@@ -35,7 +35,7 @@ fn a_spilled_file_is_private_and_named_by_us() {
 }
 
 #[test]
-fn a_directory_that_is_not_ours_alone_is_refused() {
+fn unsafe_spill_directory_is_rejected() {
     let scratch = ScratchDir::new();
     let path = scratch.path("spill");
     let refused = || match SpillDir::open(&path, SpillLimits::default()) {
@@ -66,7 +66,7 @@ fn a_directory_that_is_not_ours_alone_is_refused() {
 }
 
 #[test]
-fn quotas_hold_to_the_byte() {
+fn spill_quotas_are_exact() {
     let limits = SpillLimits { total_bytes: 10, files: 3, one: 6, age: Duration::from_secs(60) };
     for (before, bytes, expected) in [
         (&[][..], 6, "written"),
@@ -94,7 +94,7 @@ fn quotas_hold_to_the_byte() {
 }
 
 #[test]
-fn what_is_old_makes_room_and_what_is_foreign_stays() {
+fn expired_files_make_room_and_foreign_files_stay() {
     let scratch = ScratchDir::new();
     let day = Duration::from_secs(86_400);
     let spill = open(&scratch, SpillLimits { total_bytes: 4, age: 7 * day, ..SpillLimits::default() });
@@ -127,7 +127,7 @@ fn what_is_old_makes_room_and_what_is_foreign_stays() {
 }
 
 #[test]
-fn only_base64_is_decoded() {
+fn only_valid_base64_is_decoded() {
     let scratch = ScratchDir::new();
     let spill = open(&scratch, SpillLimits::default());
     for (text, expected) in [
@@ -156,7 +156,7 @@ fn only_base64_is_decoded() {
 
 /// Another thread keeps swapping the directory for a link to another directory.
 #[test]
-fn what_is_spilled_stays_in_the_directory_that_was_opened() {
+fn spill_stays_in_the_opened_directory() {
     let scratch = ScratchDir::new();
     let spill = open(&scratch, SpillLimits::default());
     let (path, aside, victim) = (scratch.path("spill"), scratch.path("aside"), scratch.path("victim"));
@@ -188,7 +188,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn what_is_spilled_reads_back(pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..300), 0..6)) {
+    fn spilled_content_round_trips(pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..300), 0..6)) {
         let scratch = ScratchDir::new();
         let spill = open(&scratch, SpillLimits::default());
         let whole = pieces.concat();

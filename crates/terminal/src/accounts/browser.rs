@@ -45,7 +45,7 @@ pub fn login_visitor_factory(
     session: &CommandSession,
     showing: LoginPageMode,
 ) -> impl Fn(&AuthSettings) -> Arc<dyn LoginBrowser> + Clone + use<> {
-    let (console, patience) = (session.console.clone(), session.timeout());
+    let (console, max_wait) = (session.console.clone(), session.timeout());
     let browser = Arc::new(BrowserLauncher {
         console: console.clone(),
         opener: UrlOpener::from_environment(&session.surroundings),
@@ -53,7 +53,7 @@ pub fn login_visitor_factory(
     });
     move |settings| {
         let mut loopback = LoopbackBrowser::new(settings, browser.clone());
-        loopback.patience = patience.unwrap_or(loopback.patience);
+        loopback.max_wait = max_wait.unwrap_or(loopback.max_wait);
         match showing {
             LoginPageMode::Asking | LoginPageMode::AtOnce | LoginPageMode::Agreed => Arc::new(loopback),
             LoginPageMode::Address => {
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_shown_without_its_secrets() {
+    fn login_message_hides_url_secrets() {
         let mut page = LoginPage::new("https://a.example/authorize", "https://a.example", "state");
         page.server = "http://h.example/mcp?key=HUSH".to_owned();
         let shown = login_message(&page, &page.url);

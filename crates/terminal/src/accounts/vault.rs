@@ -122,8 +122,8 @@ impl Vault for LazyVault {
         if self.exists() { self.read_vault().keys() } else { Ok(Vec::new()) }
     }
 
-    fn lock(&self, key: &AccountKey, patience: Duration) -> Result<Box<dyn Send>, VaultError> {
-        self.open()?.lock(key, patience)
+    fn lock(&self, key: &AccountKey, max_wait: Duration) -> Result<Box<dyn Send>, VaultError> {
+        self.open()?.lock(key, max_wait)
     }
 
     fn location(&self) -> String {
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_in_the_keyring_are_plain_and_differ() {
+    fn keyring_names_are_plain_and_distinct() {
         for (name, expected) in [
             ("mcp-auth:git:", "mcp-auth:git:"),
             ("mcp-auth:https://h/mcp:me", "mcp-auth:https:%2F%2Fh%2Fmcp:me"),

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_read() {
+    fn call_expressions_are_parsed() {
         check("", Some(&[]));
         check(r#"a: 1, b: "x, y""#, Some(&[("a", "1"), ("b", r#""x, y""#)]));
         check(

@@ -133,7 +133,7 @@ mod tests {
     use wharf_wire::{JsonLimits, RawJson, View as _};
 
     #[test]
-    fn everything_a_caller_needs_is_shown() {
+    fn help_shows_types_descriptions_and_examples() {
         let definition = r#"{"name":"log","title":"Lo\u001bg","description":"Shows\u202e commits.\nMany.","inputSchema":{
             "type":"object","required":["repo","count"],"properties":{
             "all":{"type":"boolean","description":"Of all branches.","default":false},

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_is_read() {
+    fn every_word_form_is_parsed() {
         check("text=a text:b --text c --text=d", Ok(&[("text", "a"), ("text", "b"), ("text", "c"), ("text", "d")]));
         check("text:=\"a\" a:b=c other:d", Ok(&[("text", "JSON \"a\""), ("a:b", "c"), ("other", "d")]));
         check("--all text=a", Ok(&[("all", "true"), ("text", "a")]));
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_argument_is_named() {
+    fn non_arguments_are_named() {
         check("word", Err("`word` is not an argument"));
         check("https://x/y", Err("`https://x/y` is not an argument"));
         check("--all word", Err("`word` is not an argument"));

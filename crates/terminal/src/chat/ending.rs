@@ -50,7 +50,9 @@ fn model_failure(error: &ModelError) -> Failure {
     };
     let failure = Failure::new(kind, error_chain(error));
     match kind {
-        FailureKind::Unreachable => failure.with_hint("docs/agent.md explains how models are selected and configured"),
+        FailureKind::Unreachable => failure.with_hint(
+            "check the provider's `baseUrl` and that its server runs; --model PROVIDER/MODEL selects another",
+        ),
         FailureKind::Other if error.exceeds_context() => {
             failure.with_hint("set the provider's `contextTokens` to the model's context size")
         }

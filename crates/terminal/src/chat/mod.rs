@@ -4,8 +4,10 @@ pub mod context_notices;
 mod conversation_writer;
 pub mod ending;
 pub mod models;
+pub mod recap;
 pub mod tool_name;
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -22,6 +24,7 @@ use crate::failure::Failure;
 use crate::session::CommandSession;
 use conversation_writer::ConversationWriter;
 use models::SelectedModel;
+use recap::Recap;
 
 /// One conversation at a time, with the tools of a host.
 pub struct ChatSession<'a> {
@@ -34,12 +37,15 @@ pub struct ChatSession<'a> {
     keeper: Option<ConversationWriter>,
     /// Tokens of the last request and its response.
     tokens: u64,
+    /// Ids of the pending calls.
+    calls: HashSet<String>,
 }
 
 /// A resumed conversation.
 pub struct ResumedConversation {
     pub id: String,
     pub turns: usize,
+    pub recap: Recap,
     /// Servers in use when it was saved.
     pub servers: Vec<String>,
     /// Records that could not be read.
@@ -57,6 +63,7 @@ impl<'a> ChatSession<'a> {
             turns: 0,
             keeper: None,
             tokens: 0,
+            calls: HashSet::new(),
         }
     }
 
@@ -104,6 +111,17 @@ impl<'a> ChatSession<'a> {
     /// Records an event of the run.
     pub fn record_event(&mut self, event: &RunEvent) {
         match event {
+            RunEvent::CallBegun { id, .. } => {
+                self.calls.insert(id.clone());
+            }
+            RunEvent::CallEnded { id, report } => {
+                self.calls.remove(id);
+                // After the last call, the turn with all results follows at once.
+                if let (Some(keeper), false) = (&self.keeper, self.calls.is_empty()) {
+                    let (id, content) = (id.clone(), report.content.clone());
+                    keeper.append_result(TurnBlock::ToolResult { id, content, is_error: report.is_error });
+                }
+            }
             RunEvent::Turn(turn) => {
                 self.turns += 1;
                 self.keeper.iter().for_each(|keeper| keeper.append(turn.clone(), servers_in_use(&self.host)));
@@ -115,6 +133,7 @@ impl<'a> ChatSession<'a> {
 
     /// Takes the conversation back from a finished run.
     pub fn end(&mut self, conversation: Conversation) {
+        self.calls.clear();
         self.turns = conversation.turns.len();
         self.conversation = conversation;
     }
@@ -130,7 +149,7 @@ impl<'a> ChatSession<'a> {
         let directory = conversations_directory(self.session)
             .ok_or_else(|| Failure::usage("conversations are not saved: no state directory"))?;
         let read = move || SavedConversation::resume(&directory, id.as_deref());
-        let resumed = tokio::task::spawn_blocking(read).await.map_err(Failure::other)?;
+        let resumed = wharf_threads::run_blocking(read).await.map_err(Failure::other)?;
         let resumed = resumed.map_err(|error| match error {
             SavedConversationError::Busy(id) if Some(id.as_str()) == self.id() => {
                 Failure::usage("that conversation is already open")
@@ -142,6 +161,7 @@ impl<'a> ChatSession<'a> {
         let going = ResumedConversation {
             id: resumed.saved.id().to_owned(),
             turns: resumed.conversation.turns.len(),
+            recap: Recap::from_conversation(&resumed.conversation),
             servers: resumed.servers,
             problems: resumed.problems,
         };

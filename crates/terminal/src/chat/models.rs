@@ -82,7 +82,8 @@ impl ModelCatalog {
         let name = format!("{}/{}", source.name, provider.model);
         let net = Net::open(&net_options(resolved.as_ref())).await.map_err(Failure::usage)?;
         let model = Model::new(provider, net).map_err(Failure::usage)?;
-        let limits = AgentLimits { context: context_size(source, settings), ..AgentLimits::default() };
+        let tool_tokens = settings.and_then(|settings| settings.tool_tokens);
+        let limits = AgentLimits { context: context_size(source, settings), tool_tokens, ..AgentLimits::default() };
         Ok(SelectedModel { name, model, limits, effort: settings.and_then(|settings| settings.effort).map(effort) })
     }
 
@@ -145,7 +146,8 @@ impl ModelCatalog {
         self.sources().find(|source| source.name == name)
     }
 
-    /// Parses `provider/model`, a provider alone, or a model of the default provider. Model names may contain slashes.
+    /// Parses `provider/model`, a provider alone, or a model of the default provider without a slash. Model names after
+    /// a provider may contain slashes.
     fn parse_request<'a>(&'a self, name: Option<&'a str>) -> Result<RequestedModel<'a>, Failure> {
         let Some(name) = name.filter(|name| !name.trim().is_empty()) else {
             return self.default_provider().map(|source| RequestedModel { source, model: None });
@@ -153,6 +155,7 @@ impl ModelCatalog {
         let (before, after) = name.split_once('/').map_or((name, None), |(before, after)| (before, Some(after)));
         match self.source(before) {
             Some(source) => Ok(RequestedModel { source, model: after.filter(|model| !model.is_empty()) }),
+            None if after.is_some() => Err(missing_model::unknown_provider(name, before, self.sources())),
             None => {
                 let usual = self
                     .default_provider()
@@ -185,7 +188,7 @@ impl ModelCatalog {
     async fn resolve(&self, settings: ProviderSettings) -> Result<ResolvedProvider, Failure> {
         let (configuration, config) = (Arc::clone(&self.configuration), Arc::clone(&self.config));
         let (done, resolved) = oneshot::channel();
-        std::thread::spawn(move || {
+        let resolve = move || {
             let store = configuration.secret_store(&config.settings);
             let secrets = |name: &str| {
                 let found = store.lookup(name).map_err(|error| error.to_string())?;
@@ -195,7 +198,8 @@ impl ModelCatalog {
             let with = ResolveContext { around, settings: &config.settings, secrets: &secrets, places };
             // The receiver may have been dropped.
             let _ = done.send(settings.resolve(&with));
-        });
+        };
+        wharf_threads::start_thread("wharf-secret", resolve).map_err(Failure::other)?;
         let resolved = resolved.await.map_err(|_| Failure::other("internal error: the resolver task was cancelled"))?;
         resolved.map_err(|problem| problem_failure(&problem))
     }

@@ -5,7 +5,7 @@ use std::io;
 use tokio::net::UnixStream;
 
 /// Maximum bytes of a line in either direction.
-pub const LONGEST: usize = 1 << 20;
+pub const MAX_LINE_BYTES: usize = 1 << 20;
 
 /// A socket read and written as lines.
 pub struct SocketLines {
@@ -30,7 +30,7 @@ impl SocketLines {
                 return Ok(Some(line));
             }
             seen = self.begun.len();
-            if seen > LONGEST {
+            if seen > MAX_LINE_BYTES {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "the line exceeds the size limit"));
             }
             self.stream.readable().await?;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::ControlRequest;
-use super::lines::LONGEST;
+use super::lines::MAX_LINE_BYTES;
 use crate::failure::Failure;
 
 const PARSE_ERROR: i64 = -32700;
@@ -92,7 +92,7 @@ pub fn encode_response(id: &Value, outcome: Result<Value, ControlError>) -> Vec<
         Ok(result) => ("result", result.clone()),
         Err(fault) => told(fault),
     });
-    if whole.len() <= LONGEST {
+    if whole.len() <= MAX_LINE_BYTES {
         whole
     } else {
         line(told(&ControlError::new(FAILED, "the response exceeds the size limit")))

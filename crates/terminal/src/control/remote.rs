@@ -32,7 +32,6 @@ pub struct RunningWharf {
 /// A response of a running `wharf`, serializable as a JSON document.
 #[derive(Serialize)]
 pub struct ControlResponse<T> {
-    schema: u32,
     pub process: u32,
     #[serde(flatten)]
     pub said: T,
@@ -47,13 +46,13 @@ impl<T: Serialize + DeserializeOwned> ControlResponse<T> {
     pub async fn request(session: &CommandSession, method: &str) -> Result<Self, Failure> {
         let mut remote = RunningWharf::find_or_fail(session).await?;
         let said = serde_json::from_value(remote.call(method, json!({})).await?).map_err(Failure::other)?;
-        Ok(Self { schema: 1, process: remote.pid, said })
+        Ok(Self { process: remote.pid, said })
     }
 
     /// Prints the response as text, or as JSON with `--json`.
-    pub fn show(&self, session: &CommandSession, words: impl FnOnce(&Self) -> String) -> Result<(), Failure> {
+    pub fn show(&self, session: &CommandSession, ok: bool, words: impl FnOnce(&Self) -> String) -> Result<(), Failure> {
         match session.console.manner.json {
-            true => session.console.print_json(self),
+            true => session.console.print_document(ok, self),
             false => session.console.print(format_args!("{}\n", UntrustedText::new(words(self)))),
         }
     }
@@ -80,7 +79,7 @@ impl RunningWharf {
 
     pub(super) async fn find_in(directory: &Path, own: &ProcessIdentity) -> Option<Self> {
         let directory = directory.to_owned();
-        let sockets = tokio::task::spawn_blocking(move || sockets::live_sockets(&directory)).await.unwrap_or_default();
+        let sockets = wharf_threads::run_blocking(move || sockets::live_sockets(&directory)).await.unwrap_or_default();
         for socket in sockets {
             match timeout(HELLO_TIMEOUT, Self::connect(socket)).await {
                 Ok(Some((remote, hello))) if hello.manages_same_servers(own) && hello.pid != own.pid => {

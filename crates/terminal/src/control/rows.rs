@@ -27,33 +27,18 @@ const STATES: [ServerState; 9] = [
     ServerState::Reconnecting,
     ServerState::Failed,
 ];
-const KINDS: [FailureKind; 12] = [
-    FailureKind::Other,
-    FailureKind::Unsupported,
-    FailureKind::Usage,
-    FailureKind::Unreachable,
-    FailureKind::OffProtocol,
-    FailureKind::LoginNeeded,
-    FailureKind::Denied,
-    FailureKind::ToolError,
-    FailureKind::Refused,
-    FailureKind::TimedOut,
-    FailureKind::Interrupted,
-    FailureKind::OutputClosed,
-];
-
 /// Result of `mcp.list`: the document of `wharf status --json`.
-pub fn list_result(fleet: &ManagedHost<'_>) -> Result<Value, Failure> {
-    serde_json::to_value(document(&fleet.rows())).map_err(Failure::other)
+pub fn list_result(managed_host: &ManagedHost<'_>) -> Result<Value, Failure> {
+    serde_json::to_value(document(&managed_host.rows(), &[])).map_err(Failure::other)
 }
 
 /// Result of `mcp.get`: the item of `wharf status --json` plus further details of the server.
-pub fn get_result(fleet: &ManagedHost<'_>, id: &str) -> Result<Value, Failure> {
-    let rows = fleet.rows();
+pub fn get_result(managed_host: &ManagedHost<'_>, id: &str) -> Result<Value, Failure> {
+    let rows = managed_host.rows();
     let row = rows.iter().find(|row| row.id == id);
     let row = row.ok_or_else(|| Failure::usage(format_args!("no server named `{id}`")))?;
     let mut value = serde_json::to_value(item(row)).map_err(Failure::other)?;
-    if let (Value::Object(members), Ok(status)) = (&mut value, fleet.host.status_of(id)) {
+    if let (Value::Object(members), Ok(status)) = (&mut value, managed_host.host.status_of(id)) {
         members.insert("lazy".to_owned(), status.lazy.into());
         members.insert("trust".to_owned(), status.trust.into());
         members.insert("flapping".to_owned(), status.flapping.into());
@@ -99,7 +84,8 @@ fn parse_counts(item: &Value) -> Option<OfferCounts> {
 /// Parses a serialized failure.
 pub fn parse_failure(told: &Value) -> Option<Failure> {
     let text = |key: &str| told.get(key).and_then(Value::as_str).map(str::to_owned);
-    let kind = KINDS.into_iter().find(|kind| serde_json::to_value(kind).ok().as_ref() == told.get("kind"))?;
+    let kind =
+        FailureKind::ALL.into_iter().find(|kind| serde_json::to_value(kind).ok().as_ref() == told.get("kind"))?;
     let exit = |key: &str| told.get("exit")?.get(key)?.as_i64().and_then(|code| i32::try_from(code).ok());
     let error = FailureReport {
         message: text("message")?,
@@ -107,6 +93,7 @@ pub fn parse_failure(told: &Value) -> Option<Failure> {
         step: None,
         exit: exit("code").map(ProcessExit::Code).or_else(|| exit("signal").map(ProcessExit::Signal)),
         stderr: parse_strings(told.get("stderr")),
+        ..FailureReport::default()
     };
     Some(Failure { kind, error: Box::new(error), hints: parse_strings(told.get("hints")) })
 }
@@ -129,12 +116,7 @@ mod tests {
         failure.error.stderr.push("boom".to_owned());
         let (name, version) = ("Git".to_owned(), "1".to_owned());
         StatusRow {
-            id: "git".to_owned(),
-            transport: "stdio",
-            source: "flag",
             file: "team.json:3:7".to_owned(),
-            enabled: true,
-            state,
             since: Some(unix_time(1_785_196_799_999)),
             counts: Some(OfferCounts { tools: 3, resources: 2, prompts: 1 }),
             revision: Some("2026-07-28".to_owned()),
@@ -143,6 +125,7 @@ mod tests {
             last_connected_at: Some(unix_time(951_782_400_007)),
             restarts: 4,
             notes: vec!["odd".to_owned()],
+            ..StatusRow::new("git", "stdio", "flag", state)
         }
     }
 
@@ -154,9 +137,9 @@ mod tests {
         };
         for state in STATES {
             for row in [sample(state), bare(sample(state))] {
-                let went = serde_json::to_value(document(&[row])).unwrap();
+                let went = serde_json::to_value(document(&[row], &[])).unwrap();
                 let back = parse_rows(&went).unwrap();
-                assert_eq!(serde_json::to_value(document(&back)).unwrap(), went);
+                assert_eq!(serde_json::to_value(document(&back, &[])).unwrap(), went);
             }
         }
     }

@@ -5,7 +5,7 @@ use tokio::net::UnixStream;
 use tokio::task::JoinSet;
 use wharf_spec::Environment;
 
-use super::lines::{LONGEST, SocketLines};
+use super::lines::{MAX_LINE_BYTES, SocketLines};
 use super::*;
 use crate::failure::FailureKind;
 
@@ -168,7 +168,7 @@ async fn invalid_requests_are_rejected() {
     }
     assert_eq!(error_code_for(&quay, vec![0xff, 0x00]).await, Some(-32700));
     // Rejected while reading; unread bytes may prevent the response from arriving.
-    let oversized = error_code_for(&quay, vec![b' '; LONGEST + (64 << 10)]).await;
+    let oversized = error_code_for(&quay, vec![b' '; MAX_LINE_BYTES + (64 << 10)]).await;
     assert!(matches!(oversized, Some(-32600) | None), "{oversized:?}");
     assert!(quay.find("/here").await.is_some());
 }

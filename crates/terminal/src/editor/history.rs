@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_bounded() {
+    fn history_file_is_size_limited() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state/history");
         let mut history = HistoryFile::open(&path).unwrap();

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_bounded() {
+    fn overlong_lines_are_truncated() {
         let long = "x".repeat(MAX_LINE_BYTES as usize);
         let text = format!("one\r\n\n{long}{long}\nz\u{fc}\n{long}");
         let mut input = io::BufReader::with_capacity(100, text.as_bytes());

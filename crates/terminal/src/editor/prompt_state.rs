@@ -86,7 +86,7 @@ impl PromptState {
         table.ahead = if is_unseen { TypeAhead::PassedOver } else { TypeAhead::Taken };
     }
 
-    /// Records that the prompt is drawn below all printed output. Returns [`Seen::NotYet`] if it must be drawn again
+    /// Records that the prompt is drawn below all printed output. Returns [`QuestionVisibility::NotYet`] if it must be drawn again
     /// before the user can answer.
     pub fn on_prompt_drawn(&self) -> QuestionVisibility {
         let mut table = self.lock();

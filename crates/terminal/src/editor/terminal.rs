@@ -91,7 +91,7 @@ impl<P: ExternalPrinter + Send + 'static> UnstartedEditor<P> {
         let terminal = EditorTerminal { console: console.clone(), screen, leaving, left };
         console.attach_overlay(Arc::new(terminal.screen.clone()));
         terminal.screen.start(printer)?;
-        std::thread::Builder::new().name("editor".to_owned()).spawn(move || {
+        wharf_threads::start_thread("editor", move || {
             lines.load_history(history.as_deref(), &console);
             lines.run(&ends);
             drop((lines, leave));

@@ -3,12 +3,15 @@
 //! The terminal stays raw between two lines: typed-ahead input is neither echoed twice nor split into lines, and Ctrl-C
 //! is a key.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use rustix::process::{Signal, kill_current_process_group};
 use rustix::stdio::stdin;
 use rustix::termios::{InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+
+use crate::output::{OutputStream, write_within};
 
 /// Saved terminal attributes while the terminal is raw.
 static SAVED_MODE: Mutex<Option<Termios>> = Mutex::new(None);
@@ -50,6 +53,5 @@ pub fn suspend() {
 }
 
 fn write_escape(text: &str) {
-    let mut out = io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    write_within(OutputStream::Stdout, text.as_bytes(), Duration::ZERO);
 }

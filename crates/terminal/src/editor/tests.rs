@@ -25,7 +25,8 @@ impl LineCompleter for NoCandidates {
 #[ignore = "a program for the other tests"]
 async fn child() {
     let before = rustix::termios::tcgetattr(std::io::stdin()).unwrap();
-    let console = Arc::new(Console::new(OutputMode { json: false, debug: false, color: ColorChoice::Never }));
+    let console =
+        Arc::new(Console::new(OutputMode { json: false, debug: false, info: false, color: ColorChoice::Never }));
     let completions = Arc::new(NoCandidates);
     let history = std::env::var_os("HISTORY").map(PathBuf::from);
     let mut editor = InputEditor::start(EditorOptions { console: console.clone(), history, completions }).unwrap();

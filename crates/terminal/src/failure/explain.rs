@@ -1,14 +1,17 @@
 //! Converts client errors to failures with hints.
 
-use std::borrow::Borrow;
+use std::borrow::{Borrow, Cow};
 use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use wharf::{HostError, ServerError, ServerState};
 use wharf_client::{
     AuthRecovery, CallError, ConnectCause, ConnectError, Connection, DisconnectCause, DisconnectReport, ProcessExit,
 };
+use wharf_net::NetOpenError;
 use wharf_spec::{Environment, HttpSpec, ServerSpec, StdioSpec, UntrustedText};
+use wharf_wire::{RawJson, RpcError};
 
 use super::{Failure, FailureKind, FailureReport};
 use crate::accounts::has_own_credentials;
@@ -44,9 +47,15 @@ impl Failure {
             _ => None,
         };
         let step = trace.failed_step();
+        let refused = match cause {
+            ConnectCause::Refused(error) => Some(error),
+            _ => None,
+        };
         let error = FailureReport {
             message: error_chain(cause),
             server: Some(server.to_owned()),
+            code: refused.map(|error| error.code),
+            data: refused.and_then(|error| error.data.clone()),
             step: step.map(|step| step.name),
             exit: gone.and_then(|gone| gone.exit),
             stderr: gone.map_or(stderr, |gone| if stderr.is_empty() { &gone.stderr } else { stderr }).clone(),
@@ -59,6 +68,56 @@ impl Failure {
         Self { kind: connect_kind(cause), error: Box::new(error), hints }
     }
 
+    /// Creates the failure of a server that is not available.
+    pub fn from_server_error(
+        server: &str,
+        spec: Option<&ServerSpec>,
+        around: &Environment,
+        error: &ServerError,
+    ) -> Self {
+        if let (ServerError::NotConnected(error), Some(spec)) = (error, spec) {
+            return Self::from_connect_error(server, spec, around, &**error);
+        }
+        let (kind, hint) = match error {
+            ServerError::TurnedAway(error) => classify_call_error(error, server),
+            _ => (FailureKind::Unreachable, None),
+        };
+        let mut failure = Self::new(kind, error).about_server(server);
+        failure.hints.extend(hint);
+        if let ServerError::Lost(gone) = error {
+            failure.error.exit = gone.exit;
+        }
+        failure.error.stderr = error.stderr().to_vec();
+        failure
+    }
+
+    /// Creates the failure of an operation on a host, except for calls, which need the connection.
+    pub fn from_host_error(server: &str, spec: Option<&ServerSpec>, around: &Environment, error: &HostError) -> Self {
+        if let Some(error) = unavailable_error(error) {
+            return Self::from_server_error(server, spec, around, error);
+        }
+        match error {
+            HostError::Call { error, .. } => Self::new(FailureKind::Unreachable, error).about_server(server),
+            HostError::Refused(refusal) => Self::from_refusal(refusal).about_server(server),
+            HostError::NotInTime { .. } => {
+                Self::new(FailureKind::TimedOut, error).with_hint("--timeout SECONDS waits longer").about_server(server)
+            }
+            HostError::Unavailable { state: ServerState::Unapproved, .. } => Self::new(FailureKind::Denied, error)
+                .about_server(server)
+                .with_hint(format_args!("wharf approve {server}")),
+            HostError::UnknownServer { .. } => {
+                Self::usage(error).with_hint("`wharf list` shows the configured servers")
+            }
+            HostError::UnknownTool { .. } | HostError::Unresolved(_) => {
+                Self::usage(error).with_hint(format_args!("`wharf tools {server}` lists its tools"))
+            }
+            HostError::NotSaved(_) => Self::other(error)
+                .about_server(server)
+                .with_hint("check the free space and the permissions of XDG_STATE_HOME, and repeat the command"),
+            _ => Self::new(FailureKind::Unreachable, error).about_server(server),
+        }
+    }
+
     /// Creates the failure of a call.
     pub fn from_call_error(connection: &Connection, failed: CallError) -> Self {
         let (kind, hint) = classify_call_error(&failed, &connection.facts().name);
@@ -69,7 +128,13 @@ impl Failure {
             None if wants_stderr => connection.stderr_tail(MAX_STDERR_LINES),
             None => Vec::new(),
         };
+        let refused = match &failed {
+            CallError::Refused(error) => Some(error),
+            _ => None,
+        };
         let error = FailureReport {
+            code: refused.map(|error| error.code),
+            data: refused.and_then(|error| redacted_data(connection, error)),
             message: connection.redactor().redact_truncated(&failed.to_string()).into_owned(),
             server: Some(connection.facts().name.clone()),
             step: None,
@@ -77,6 +142,16 @@ impl Failure {
             stderr,
         };
         Self { kind, error: Box::new(error), hints: hint.into_iter().collect() }
+    }
+}
+
+/// Returns the data of an error without the server's secrets.
+fn redacted_data(connection: &Connection, error: &RpcError) -> Option<RawJson> {
+    let data = error.data.as_ref()?;
+    match connection.redactor().redact(data.as_str()) {
+        Cow::Borrowed(_) => Some(data.clone()),
+        // A secret that is a number leaves invalid JSON behind, which becomes a string.
+        Cow::Owned(masked) => RawJson::parse(masked.clone()).or_else(|_| RawJson::from_value(&masked)).ok(),
     }
 }
 
@@ -94,7 +169,7 @@ pub fn error_chain(error: &dyn Error) -> String {
 fn connect_kind(cause: &ConnectCause) -> FailureKind {
     match cause {
         ConnectCause::TimedOut { .. } => FailureKind::TimedOut,
-        ConnectCause::Gone(gone) if is_not_mcp(gone) => FailureKind::OffProtocol,
+        cause if cause.is_not_mcp() => FailureKind::OffProtocol,
         ConnectCause::Refused(_) | ConnectCause::NoCommonRevision(_) | ConnectCause::Protocol(_) => {
             FailureKind::OffProtocol
         }
@@ -103,6 +178,7 @@ fn connect_kind(cause: &ConnectCause) -> FailureKind {
         ConnectCause::Unauthorized { .. } => FailureKind::Denied,
         ConnectCause::BadEndpoint { .. } => FailureKind::OffProtocol,
         ConnectCause::NotApproved(_) => FailureKind::Denied,
+        ConnectCause::Net(NetOpenError::Encryption(_)) => FailureKind::Unreachable,
         ConnectCause::BadAddress(_) | ConnectCause::BadHeader(_) | ConnectCause::Net(_) => FailureKind::Usage,
         _ => FailureKind::Unreachable,
     }
@@ -131,7 +207,7 @@ pub fn login_arguments(server: &str, spec: &HttpSpec) -> String {
 }
 
 /// Escapes and quotes a text as one shell word.
-fn shell_word(text: &str) -> String {
+pub fn shell_word(text: &str) -> String {
     let shown = UntrustedText::new(text).to_string();
     shlex::try_quote(&shown).map(|quoted| quoted.into_owned()).unwrap_or_default()
 }
@@ -171,11 +247,21 @@ fn dial_hints(server: &str, cause: &ConnectCause, spec: &HttpSpec) -> Vec<String
 fn unreachable_hint(gone: &DisconnectReport, url: &str) -> String {
     match &gone.cause {
         DisconnectCause::Unreachable { passing: false, .. } => {
-            "use --ca FILE to trust your own certificate authority; verification cannot be disabled".to_owned()
+            "--ca FILE trusts your own certificate authority, or a self-signed certificate made with \
+             `-addext basicConstraints=critical,CA:FALSE`; verification cannot be disabled"
+                .to_owned()
         }
         DisconnectCause::Unreachable { .. } => format!("check that the server is running and listens at {url}"),
         DisconnectCause::Status(_) => "the server or a proxy in front of it has a problem; retry later".to_owned(),
         _ => "run again with --debug to see the messages".to_owned(),
+    }
+}
+
+/// Returns the error that made a server unavailable.
+pub fn unavailable_error(error: &HostError) -> Option<&ServerError> {
+    match error {
+        HostError::Unavailable { trouble, .. } | HostError::NotInTime { trouble, .. } => trouble.as_deref(),
+        _ => None,
     }
 }
 
@@ -200,9 +286,7 @@ fn start_hints(cause: &ConnectCause, spec: &StdioSpec, around: &Environment) -> 
         ConnectCause::NoSuchDirectory { .. } => {
             vec!["create the directory, or set another with `cwd` in the entry or --cwd".to_owned()]
         }
-        ConnectCause::Gone(gone) if is_not_mcp(gone) => {
-            vec![NOT_MCP_HINT.to_owned()]
-        }
+        ConnectCause::Gone(_) if cause.is_not_mcp() => vec![NOT_MCP_HINT.to_owned()],
         ConnectCause::Gone(gone) => vec![exit_hint(gone, spec)],
         ConnectCause::TimedOut { .. } => vec![
             "--timeout SECONDS allows more time for startup".to_owned(),
@@ -239,15 +323,44 @@ fn exit_hint(gone: &DisconnectReport, spec: &StdioSpec) -> String {
     match gone.exit {
         Some(ProcessExit::Code(0)) => NOT_MCP_HINT.to_owned(),
         Some(ProcessExit::Signal(_)) => "the process was killed; run its command manually to see why".to_owned(),
-        _ if spec.inherit_env => "run its command manually to see the cause".to_owned(),
+        _ if spec.inherit_env || !mentions_variable(&gone.stderr) => {
+            "run its command manually to see the cause".to_owned()
+        }
         _ => "the server gets a minimal environment; pass the variables it needs (`env` in its entry, --env NAME) or \
               the whole environment (`inheritEnv`, --inherit-env)"
             .to_owned(),
     }
 }
 
-fn is_not_mcp(gone: &DisconnectReport) -> bool {
-    matches!(gone.cause, DisconnectCause::NotMcp(_) | DisconnectCause::EndlessLine)
+/// Words of an error about a missing variable.
+const VARIABLE_WORDS: [&str; 14] = [
+    "api key",
+    "apikey",
+    "api-key",
+    "credential",
+    "environ",
+    "env var",
+    "must be set",
+    "not set",
+    "password",
+    "secret",
+    "token",
+    "unbound variable",
+    "undefined variable",
+    "unset",
+];
+
+/// Reports whether the output of a server that exited may be about a missing variable: it names one, as in
+/// `GITHUB_TOKEN`, or uses a word of such errors.
+pub fn mentions_variable(stderr: &[String]) -> bool {
+    let is_variable = |word: &str| {
+        word.len() > 3 && word.contains('_') && word.chars().all(|char| char.is_ascii_uppercase() || char == '_')
+    };
+    stderr.iter().any(|line| {
+        let lower = line.to_ascii_lowercase();
+        let mut words = line.split(|char: char| !char.is_ascii_alphanumeric() && char != '_');
+        VARIABLE_WORDS.iter().any(|word| lower.contains(word)) || words.any(is_variable)
+    })
 }
 
 fn classify_call_error(failed: &CallError, server: &str) -> (FailureKind, Option<String>) {
@@ -293,7 +406,10 @@ fn classify_other_error(failed: &CallError) -> (FailureKind, Option<&'static str
         }
         CallError::Busy => (FailureKind::Other, Some("retry in a moment")),
         CallError::Discarded(_) => (FailureKind::Other, Some("make fewer calls with large results at once")),
-        CallError::Protocol(_) | CallError::TooLarge { .. } | CallError::TooComplex(_) | CallError::Listing { .. } => {
+        CallError::TooLarge { .. } => {
+            (FailureKind::OffProtocol, Some("`maxMessageBytes` in the server's entry raises the limit"))
+        }
+        CallError::Protocol(_) | CallError::TooComplex(_) | CallError::Listing { .. } => {
             (FailureKind::OffProtocol, Some("run again with --debug to see the messages"))
         }
         _ => (FailureKind::Other, None),
@@ -306,8 +422,28 @@ mod tests {
 
     use super::*;
 
+    /// U9.
     #[test]
-    fn only_where_a_login_helps_is_there_a_hint_to_log_in() {
+    fn environment_hint_is_shown_only_for_missing_variables() {
+        let spec = StdioSpec::default();
+        for (line, is_expected) in [
+            ("boom: missing API key", true),
+            ("error: GITHUB_PERSONAL_ACCESS_TOKEN is required", true),
+            ("KeyError: 'DATABASE_URL'", true),
+            ("HOME: unbound variable", true),
+            ("SyntaxError: invalid syntax", false),
+            ("ModuleNotFoundError: No module named 'mcp'", false),
+            ("usage: server [--stdio]", false),
+            ("", false),
+        ] {
+            let (cause, stderr) = (DisconnectCause::Exited, vec![line.to_owned()]);
+            let gone = DisconnectReport { cause, exit: Some(ProcessExit::Code(1)), stderr, hint: None };
+            assert_eq!(exit_hint(&gone, &spec).contains("minimal environment"), is_expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn login_hint_is_shown_only_if_a_login_helps() {
         let mut spec = HttpSpec::new("https://h.example/mcp".parse().unwrap());
         for (remedy, kind, part) in [
             (AuthRecovery::Login, FailureKind::LoginNeeded, "wharf auth docs logs you in"),

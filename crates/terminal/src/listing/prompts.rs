@@ -27,7 +27,7 @@ struct AsItCame<'a> {
 }
 
 impl ListItem for PromptDefinition {
-    const NOUNS: (&'static str, &'static str) = ("prompt", "prompts");
+    const NOUN: &'static str = "prompt";
 
     /// Shows the name and the arguments, optional ones in brackets.
     fn row(&self) -> LabelRow {

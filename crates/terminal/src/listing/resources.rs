@@ -33,7 +33,7 @@ struct AsItCame<'a> {
 }
 
 impl ListItem for Resource {
-    const NOUNS: (&'static str, &'static str) = ("resource", "resources");
+    const NOUN: &'static str = "resource";
 
     fn row(&self) -> LabelRow {
         LabelRow::new(&self.uri, self.description.as_deref().or(self.title.as_deref()).or(Some(&self.name)))

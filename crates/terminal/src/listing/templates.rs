@@ -30,7 +30,7 @@ struct AsItCame<'a> {
 }
 
 impl ListItem for ResourceTemplate {
-    const NOUNS: (&'static str, &'static str) = ("template", "templates");
+    const NOUN: &'static str = "template";
 
     fn row(&self) -> LabelRow {
         LabelRow::new(&self.uri_template, self.description.as_deref().or(self.title.as_deref()).or(Some(&self.name)))

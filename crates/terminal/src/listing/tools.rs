@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use wharf::catalog::CatalogTool;
+use wharf::catalog::{CatalogTool, NameStyle, tool_names};
 use wharf_wire::RawJson;
 
 use super::ListItem;
@@ -32,13 +32,19 @@ struct AsItCame<'a> {
     annotations: Option<&'a RawValue>,
 }
 
+/// Returns the displayed name of a tool if the setting `toolNames` gives it another than the usual one.
+pub fn custom_name(tool: &CatalogTool) -> Option<&str> {
+    let usual = tool_names(NameStyle::default(), &tool.id).shown;
+    Some(&*tool.description.shown).filter(|shown| *shown != &*usual)
+}
+
 impl ListItem for Arc<CatalogTool> {
-    const NOUNS: (&'static str, &'static str) = ("tool", "tools");
+    const NOUN: &'static str = "tool";
 
     fn row(&self) -> LabelRow {
         let tool = &self.definition;
         let title = (tool.display_name() != tool.name).then(|| tool.display_name());
-        LabelRow::new(&tool.name, tool.description.as_deref().or(title))
+        LabelRow::new(custom_name(self).unwrap_or(&tool.name), tool.description.as_deref().or(title))
     }
 
     fn item<'a>(&'a self, server: &'a str) -> impl Serialize + 'a {

@@ -1,7 +1,10 @@
 //! Stable codes for the reasons a server is not usable. `docs/troubleshooting.md` documents each.
 
+use wharf::{HostError, ServerError};
 use wharf_client::{ConnectCause, DisconnectCause, DisconnectReport, NotAuthorized, ProcessExit};
 use wharf_spec::LaunchRefusal;
+
+use crate::failure::unavailable_error;
 
 /// Reason that a server is not usable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,8 +86,19 @@ impl ProbeCode {
         }
     }
 
+    /// Returns the code of a server that did not become ready.
+    pub fn from_host_error(error: &HostError) -> Self {
+        match (unavailable_error(error), error) {
+            (Some(ServerError::NotConnected(error)), _) => Self::from_cause(&error.cause),
+            (Some(ServerError::Lost(gone)), _) => Self::from_gone(gone),
+            (Some(ServerError::TurnedAway(_)), _) => Self::LoginNeeded,
+            (None, HostError::NotInTime { .. }) => Self::HandshakeTimeout,
+            _ => Self::HandshakeBroken,
+        }
+    }
+
     /// Returns the code of a connection failure.
-    pub fn from_cause(cause: &ConnectCause) -> Self {
+    fn from_cause(cause: &ConnectCause) -> Self {
         match cause {
             ConnectCause::CommandNotFound { .. } => Self::PathNotFound,
             ConnectCause::NotExecutable { .. } => Self::PathNotExecutable,
@@ -96,6 +110,7 @@ impl ProbeCode {
             ConnectCause::Spawn(_) => Self::SpawnRefused,
             ConnectCause::BadAddress(_) | ConnectCause::BadHeader(_) | ConnectCause::Net(_) => Self::HttpSetup,
             cause if cause.needs_login() => Self::LoginNeeded,
+            cause if cause.is_not_mcp() => Self::HandshakeNotMcp,
             cause if cause.not_authorized().is_some_and(NotAuthorized::is_transient) => Self::LoginUnavailable,
             ConnectCause::Unauthorized { .. } => Self::LoginDenied,
             ConnectCause::Status { .. } => Self::HttpStatus,
@@ -134,7 +149,7 @@ mod tests {
 
     /// The page has a section with cause and fix for each code, in this order, and no others.
     #[test]
-    fn the_page_has_every_code_and_no_other() {
+    fn troubleshooting_page_documents_every_code() {
         let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/troubleshooting.md");
         let page = std::fs::read_to_string(page).unwrap();
         let mut found = Vec::new();
@@ -150,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn every_code_ends_a_step_there_is() {
+    fn every_code_belongs_to_a_probe_step() {
         let steps = super::super::STDIO.iter().chain(&super::super::HTTP).collect::<Vec<_>>();
         for (code, word) in ProbeCode::ALL {
             assert_eq!(code.as_str(), word);

@@ -2,18 +2,19 @@
 
 use std::time::Instant;
 
-use wharf::Host;
 use wharf::catalog::{ListFreshness, ListName, NameStyle, Section, SectionInput, ServerLists, ToolFilter, ToolWarning};
+use wharf::{Host, HostError, ServerError};
 use wharf_auth::{Account, TokenSet};
-use wharf_client::{CallError, ConnectTrace, Connection, Listing, RequestOptions, WithheldEntry};
+use wharf_client::{CallError, ConnectStep, ConnectTrace, Connection, Listing, RequestOptions, WithheldEntry};
 use wharf_spec::{Environment, HttpSpec, ServerEntry, ServerSpec, UntrustedText};
 
 use super::{ProbeCode, ProbeFailure, ProbeResult, ProbeStep, ReadyServer, StepState};
 use crate::accounts::{has_own_credentials, unix_millis_now};
 use crate::age::{AgeText, ExpiryText};
 use crate::clock::unix_time;
-use crate::failure::{Failure, FailureKind};
-use crate::one_shot_host::{OneShotHost, connect_error};
+use crate::count_text::CountText;
+use crate::failure::{Failure, unavailable_error};
+use crate::one_shot_host::OneShotHost;
 use crate::session::CommandSession;
 
 /// Maximum number of evidence lines per step.
@@ -46,15 +47,8 @@ impl ProbeTarget {
             Ok(connection) => return (steps(connection.trace(), entry, login, None), Ok(connection)),
             Err(error) => error,
         };
-        let Some(error) = connect_error(&error) else {
-            let failure = Failure::new(FailureKind::Unreachable, &error).about_server(entry.name.as_str());
-            return (Vec::new(), Err(Box::new(ProbeFailure { code: ProbeCode::HandshakeBroken, failure })));
-        };
-        let code = ProbeCode::from_cause(&error.cause);
-        let mut steps = steps(&error.trace, entry, login, Some(code));
-        let failure = Failure::from_connect_error(entry.name.as_str(), &entry.spec, surroundings, &**error);
-        steps.push(failed_step(&error.trace, code, &failure, (entry, surroundings)));
-        (steps, Err(Box::new(ProbeFailure { code, failure })))
+        let (steps, failed) = failed_connection(entry, surroundings, &error, login);
+        (steps, Err(failed))
     }
 
     /// Connects, pings the server and lists its items.
@@ -63,39 +57,52 @@ impl ProbeTarget {
         let (mut steps, connected) = self.connect().await;
         let outcome = match connected {
             Err(broken) => Err(broken),
-            Ok(connection) => examine(&mut steps, &self.entry, &connection).await,
+            Ok(connection) => self.examine(&mut steps, &connection).await,
         };
         ProbeResult { steps, outcome, took: began.elapsed() }
     }
+
+    /// Pings and lists the server. Caches the lists, so that an agent knows the tools of a lazy server.
+    async fn examine(
+        &self,
+        steps: &mut Vec<ProbeStep>,
+        connection: &Connection,
+    ) -> Result<ReadyServer, Box<ProbeFailure>> {
+        ping(steps, connection).await?;
+        let began = Instant::now();
+        let listed = list(steps, connection).await?;
+        // Fails only for an unknown server.
+        let _ = self.host.cache_lists(self.entry.name.as_str(), &listed);
+        let section = section(&self.entry, listed);
+        steps.push(list_step(&section).with_duration(began.elapsed()));
+        lint(steps, &section);
+        check_output(steps, connection);
+        let facts = connection.facts();
+        Ok(ReadyServer { revision: facts.revision.to_string(), server_info: facts.server_info.clone(), section })
+    }
 }
 
-async fn examine(
-    steps: &mut Vec<ProbeStep>,
-    entry: &ServerEntry,
-    connection: &Connection,
-) -> Result<ReadyServer, Box<ProbeFailure>> {
-    ping(steps, connection).await?;
-    let section = list(steps, entry, connection).await?;
-    lint(steps, &section);
-    let facts = connection.facts();
-    Ok(ReadyServer { revision: facts.revision.to_string(), server_info: facts.server_info.clone(), section })
-}
-
-/// Converts the successful steps of the trace.
+/// Returns the successful steps of a connection attempt.
 fn steps(trace: &ConnectTrace, entry: &ServerEntry, login: String, code: Option<ProbeCode>) -> Vec<ProbeStep> {
-    let mut steps: Vec<ProbeStep> = Vec::new();
-    for step in trace.steps.iter().filter(|step| step.outcome != wharf_client::StepOutcome::Failed) {
+    let mut steps = trace_steps(trace);
+    steps.retain(|step| step.state != StepState::Failed);
+    if let ServerSpec::Http(spec) = &entry.spec {
+        insert_http_steps(&mut steps, spec, login, code);
+    }
+    steps
+}
+
+/// Converts the steps of a connection attempt.
+pub fn trace_steps(trace: &ConnectTrace) -> Vec<ProbeStep> {
+    let convert = |step: &ConnectStep| {
         let name = stage(step.name);
         let detail = match (name, step.name) {
             ("path", _) | ("spawn", "spawn") | ("dial", "open") => step.detail.clone(),
             (_, own) => format!("{own}: {}", step.detail),
         };
-        steps.push(ProbeStep::new(name, step.outcome.into(), UntrustedText::new(detail)).with_duration(step.duration));
-    }
-    if let ServerSpec::Http(spec) = &entry.spec {
-        insert_http_steps(&mut steps, spec, login, code);
-    }
-    steps
+        ProbeStep::new(name, step.outcome.into(), UntrustedText::new(detail)).with_duration(step.duration)
+    };
+    trace.steps.iter().map(convert).collect()
 }
 
 /// Maps a step of the trace to a step of the diagnosis.
@@ -159,14 +166,29 @@ async fn login_text(spec: &ServerSpec, account: Option<&Account>) -> String {
     }
 }
 
+/// Returns the steps of a failed connection, the failed one last.
+fn failed_connection(
+    entry: &ServerEntry,
+    around: &Environment,
+    error: &HostError,
+    login: String,
+) -> (Vec<ProbeStep>, Box<ProbeFailure>) {
+    let code = ProbeCode::from_host_error(error);
+    let failure = Failure::from_host_error(entry.name.as_str(), Some(&entry.spec), around, error);
+    let trace = unavailable_error(error).and_then(ServerError::trace);
+    let mut steps = trace.map_or_else(Vec::new, |trace| steps(trace, entry, login, Some(code)));
+    steps.push(failed_step(trace, code, &failure, (entry, around)));
+    (steps, Box::new(ProbeFailure { code, failure }))
+}
+
 /// Creates the failed step with all its evidence.
 fn failed_step(
-    trace: &ConnectTrace,
+    trace: Option<&ConnectTrace>,
     code: ProbeCode,
     failure: &Failure,
     (entry, around): (&ServerEntry, &Environment),
 ) -> ProbeStep {
-    let took = trace.failed_step().map(|step| step.duration).unwrap_or_default();
+    let took = trace.and_then(ConnectTrace::failed_step).map(|step| step.duration).unwrap_or_default();
     let mut step = ProbeStep::new(code.stage(), StepState::Failed, UntrustedText::new(failure.error.message.as_str()))
         .with_duration(took);
     step.evidence.extend(failure.error.stderr.iter().map(|line| format!("stderr: {}", escape_shortened(line))));
@@ -228,14 +250,11 @@ fn fail_step(
 /// # Errors
 ///
 /// Fails if the tools cannot be listed. Failures of the other lists are recorded in the step.
-async fn list(
-    steps: &mut Vec<ProbeStep>,
-    entry: &ServerEntry,
-    connection: &Connection,
-) -> Result<Section, Box<ProbeFailure>> {
+async fn list(steps: &mut Vec<ProbeStep>, connection: &Connection) -> Result<ServerLists, Box<ProbeFailure>> {
     let began = Instant::now();
     let offered = &connection.facts().capabilities;
     let mut listed = ServerLists { freshness: ListFreshness::Live, ..ServerLists::default() };
+    listed.instructions.clone_from(&connection.facts().instructions);
     if offered.tools {
         match connection.list_tools().await {
             Ok(listing) => listed.tools = take(&mut listed.withheld, ListName::Tools, listing),
@@ -252,9 +271,7 @@ async fn list(
         let prompts = connection.list_prompts().await;
         listed.prompts = take_or_record(&mut listed, ListName::Prompts, prompts);
     }
-    let section = section(entry, listed);
-    steps.push(list_step(&section).with_duration(began.elapsed()));
-    Ok(section)
+    Ok(listed)
 }
 
 fn take<T>(withheld: &mut Vec<(ListName, WithheldEntry)>, name: ListName, listing: Listing<T>) -> Vec<T> {
@@ -280,13 +297,12 @@ fn section(entry: &ServerEntry, listed: ServerLists) -> Section {
 
 fn list_step(section: &Section) -> ProbeStep {
     let counts = [
-        (section.tools.len(), "tool", "tools"),
-        (section.resources.len(), "resource", "resources"),
-        (section.templates.len(), "template", "templates"),
-        (section.prompts.len(), "prompt", "prompts"),
+        CountText(section.tools.len(), "tool"),
+        CountText(section.resources.len(), "resource"),
+        CountText(section.templates.len(), "template"),
+        CountText(section.prompts.len(), "prompt"),
     ];
-    let told = |(count, one, many)| format!("{count} {}", if count == 1 { one } else { many });
-    let some = counts.into_iter().filter(|(count, one, _)| *count > 0 || *one == "tool");
+    let some = counts.iter().filter(|CountText(count, noun)| *count > 0 || *noun == "tool");
     let filtered = (section.filtered > 0).then(|| format!("{} tools filtered out", section.filtered));
     let unmatched =
         section.unmatched.iter().map(|glob| format!("`{}` matches no tool", escape_shortened(glob.as_str())));
@@ -298,7 +314,8 @@ fn list_step(section: &Section) -> ProbeStep {
     let evidence: Vec<String> = filtered.into_iter().chain(unmatched).chain(withheld).chain(failures).collect();
     let spoilt = !section.withheld.is_empty() || !section.failures.is_empty() || !section.unmatched.is_empty();
     let state = if spoilt { StepState::Detour } else { StepState::Ok };
-    ProbeStep::new("list", state, some.map(told).collect::<Vec<_>>().join(", ")).with_evidence(limit_lines(evidence))
+    ProbeStep::new("list", state, some.map(ToString::to_string).collect::<Vec<_>>().join(", "))
+        .with_evidence(limit_lines(evidence))
 }
 
 /// Records the tools with names or schemas that had to be adapted for models.
@@ -319,9 +336,68 @@ fn lint(steps: &mut Vec<ProbeStep>, section: &Section) {
     steps.push(step.with_evidence(limit_lines(odd)));
 }
 
+/// Records lines of the server that are not messages, with the first ones as evidence.
+fn check_output(steps: &mut Vec<ProbeStep>, connection: &Connection) {
+    let counters = connection.counters();
+    let detail = match counters.noise + counters.broken {
+        0 => return,
+        1 => "1 line that is not a message; log output belongs on stderr".to_owned(),
+        count => format!("{count} lines that are not messages; log output belongs on stderr"),
+    };
+    let lines = connection.unreadable_lines().into_iter().map(|line| format!("stdout: {}", escape_shortened(&line)));
+    steps.push(ProbeStep::new("stdout", StepState::Detour, detail).with_evidence(lines));
+}
+
 fn limit_lines(mut lines: Vec<String>) -> Vec<String> {
     let more = lines.len().saturating_sub(MAX_EVIDENCE_LINES);
     lines.truncate(MAX_EVIDENCE_LINES);
     lines.extend((more > 0).then(|| format!("and {more} more")));
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use wharf_client::{DisconnectCause, DisconnectReport, ProcessExit};
+    use wharf_spec::{ServerName, StdioSpec};
+
+    use super::*;
+    use crate::failure::FailureKind;
+
+    #[test]
+    fn host_error_without_a_trace_has_a_code_and_a_failed_step() {
+        let name = ServerName::new("git").unwrap();
+        let entry = ServerEntry::new(name.clone(), ServerSpec::Stdio(StdioSpec::default()));
+        let gone = DisconnectReport {
+            cause: DisconnectCause::Exited,
+            exit: Some(ProcessExit::Code(3)),
+            stderr: vec!["no key".to_owned()],
+            hint: None,
+        };
+        let late = |trouble: Option<ServerError>| HostError::NotInTime {
+            server: name.clone(),
+            what: "starting",
+            after: Duration::from_secs(9),
+            trouble: trouble.map(Arc::new),
+        };
+        for (error, code, kind, detail) in [
+            (late(None), ProbeCode::HandshakeTimeout, FailureKind::TimedOut, "after 9 s"),
+            (late(Some(ServerError::Lost(Arc::new(gone)))), ProbeCode::SpawnExited, FailureKind::Unreachable, "code 3"),
+            (
+                late(Some(ServerError::NotMade("no".to_owned()))),
+                ProbeCode::HandshakeBroken,
+                FailureKind::Unreachable,
+                "no",
+            ),
+            (HostError::Closed, ProbeCode::HandshakeBroken, FailureKind::Unreachable, "closed"),
+        ] {
+            let (steps, failed) = failed_connection(&entry, &Environment::default(), &error, String::new());
+            assert_eq!((failed.code, failed.failure.kind), (code, kind), "{error:?}");
+            let [step] = &steps[..] else { panic!("{steps:?}") };
+            assert_eq!((step.name, step.state), (code.stage(), StepState::Failed), "{error:?}");
+            assert!(step.detail.contains(detail), "{step:?}");
+        }
+    }
 }

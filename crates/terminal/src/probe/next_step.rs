@@ -3,24 +3,47 @@
 use wharf_config::ConfiguredServer;
 
 use super::ProbeCode;
-use crate::failure::Failure;
+use crate::failure::{Failure, mentions_variable};
 
-/// Returns the next step for a configured server.
+/// Returns the next step for a configured server. It names a command, an option or a key of the entry.
 pub fn next_step(code: ProbeCode, server: &ConfiguredServer, failure: &Failure) -> String {
     let (id, place) = (&server.name, &server.place);
+    // The failure knows more than its code: the directories searched, the missing scope.
+    let own_hint = |otherwise: String| failure.hints.first().cloned().unwrap_or(otherwise);
     match code {
+        ProbeCode::ConfigMissing => own_hint(format!("wharf add {id} configures it")),
+        ProbeCode::ConfigBroken => own_hint(format!("wharf validate shows what is wrong in {place}")),
+        ProbeCode::ExpandUnset | ProbeCode::ExpandFailed => own_hint(format!(
+            "set the variable, or store the value with wharf secret set and use ${{secret:NAME}} in {place}"
+        )),
+        ProbeCode::PathNotFound | ProbeCode::PathNotExecutable => {
+            own_hint(format!("give the full path of a program as `command` in {place}"))
+        }
+        ProbeCode::SpawnRefused => own_hint("raise the limit of processes (ulimit -u) or free memory".to_owned()),
+        ProbeCode::HttpUnreachable => own_hint(format!("check that a server listens at the `url` in {place}")),
+        ProbeCode::HttpStatus | ProbeCode::HttpEndpoint => own_hint(format!("check the path of the `url` in {place}")),
+        ProbeCode::LoginNeeded => own_hint(format!("wharf auth {id} logs you in")),
+        ProbeCode::LoginDenied => own_hint(format!("wharf auth {id} --account NAME logs in with another account")),
+        ProbeCode::LoginUnavailable => own_hint(format!("wharf test {id} tries again later")),
+        ProbeCode::HandshakeNotMcp => own_hint(format!("check that `command` or `url` in {place} is an MCP server")),
+        ProbeCode::HandshakeRefused | ProbeCode::HandshakeRevision | ProbeCode::HandshakeBroken => {
+            own_hint(format!("wharf test {id} --debug shows every message"))
+        }
         ProbeCode::ConfigDisabled => format!("wharf enable {id}"),
         ProbeCode::ApprovalNeeded | ProbeCode::ApprovalChanged => {
             format!("wharf approve {id} shows what would run and asks for approval")
         }
         ProbeCode::PathNoDirectory => format!("give an existing directory as `cwd` in {place}"),
         ProbeCode::SpawnExited if failure.error.stderr.is_empty() => {
-            format!("run its command manually to see the cause; it is defined in {place}")
+            format!("run its `command` manually to see the cause; it is defined in {place}")
+        }
+        ProbeCode::SpawnExited if !mentions_variable(&failure.error.stderr) => {
+            format!("see its stderr output; its command is defined in {place}")
         }
         ProbeCode::SpawnExited => {
             format!("see its stderr output; set missing variables under `env` in {place}")
         }
-        ProbeCode::SpawnKilled => format!("run its command manually to see the cause; it is defined in {place}"),
+        ProbeCode::SpawnKilled => format!("run its `command` manually to see the cause; it is defined in {place}"),
         ProbeCode::TlsUntrusted => {
             format!("set `ca` in {place} to your own certificate authority; verification cannot be disabled")
         }
@@ -29,6 +52,29 @@ pub fn next_step(code: ProbeCode, server: &ConfiguredServer, failure: &Failure) 
             format!("wharf test {id} --timeout 60 waits longer; --debug shows the messages")
         }
         ProbeCode::PingFailed | ProbeCode::ListFailed => format!("wharf test {id} --debug shows its responses"),
-        _ => failure.hints.first().cloned().unwrap_or_else(|| format!("wharf test {id} --debug shows every message")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use wharf_spec::Environment;
+    use wharf_testkit::test_home::TestHome;
+
+    use super::*;
+    use crate::session::CommandSession;
+
+    /// Without a hint of the failure, each code itself names a command, an option or a key.
+    #[test]
+    fn every_code_has_a_next_step() {
+        let home = TestHome::with_servers(&json!({ "git": { "command": "true" } }));
+        let surroundings = Environment { env: home.variables(), cwd: home.path("project") };
+        let session = CommandSession::for_tests(surroundings);
+        let server = session.configuration.config().unwrap().server("git").unwrap();
+        for (code, word) in ProbeCode::ALL {
+            let step = next_step(code, server, &Failure::other("it failed"));
+            let names_a_step = ["wharf ", "--", "`", "ulimit"].iter().any(|part| step.contains(part));
+            assert!(names_a_step, "{word}: {step}");
+        }
     }
 }

@@ -17,6 +17,11 @@ impl ApprovalDialog {
     pub fn new(name: &str, what: String) -> Self {
         Self { say: what, prompt: prompt(name) }
     }
+
+    /// Asks with another prompt, about a text that is on the screen already.
+    pub fn with_prompt(prompt: String) -> Self {
+        Self { say: String::new(), prompt }
+    }
 }
 
 /// Returns the prompt of the question.

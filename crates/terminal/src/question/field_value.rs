@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn options_go_by_number_value_or_title() {
+    fn options_are_chosen_by_number_value_or_title() {
         let one = r#"{"oneOf":[{"const":"r","title":"Red"},{"const":"g"}]}"#;
         let picks = [("1", Ok(r#""r""#)), ("g", Ok(r#""g""#)), ("G ", Ok(r#""g""#)), ("red", Ok(r#""r""#))];
         check(one, &picks);

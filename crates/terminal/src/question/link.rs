@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_and_its_host_are_shown_in_full() {
+    fn url_and_host_are_shown_in_full() {
         assert_eq!(
             shown("https://a.example/x?y=1#z"),
             "\ndemo asks you to open a URL in your browser:\n  │ sign in\n  URL:     https://a.example/x?y=1#z\n  host:    a.example"
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_yes_opens() {
+    fn only_yes_opens_the_link() {
         let link = BrowserLink::parse("https://a.example/").unwrap();
         let mut talk = LinkDialog::new("demo", "m", &link);
         for (line, answer) in [

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_yes_opens() {
+    fn only_yes_opens_the_login_page() {
         for (heard, expected) in [
             (DialogInput::Line("y".to_owned()), Some(ConsentAnswer::Given)),
             (DialogInput::Line(" Yes ".to_owned()), Some(ConsentAnswer::Given)),

@@ -39,7 +39,13 @@ impl UrlOpener {
             command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
             match command.process_group(0).spawn() {
                 Ok(mut child) => {
-                    std::thread::spawn(move || child.wait().ok().filter(|status| !status.success()).map(failed));
+                    let wait = move || {
+                        if let Some(status) = child.wait().ok().filter(|status| !status.success()) {
+                            failed(status);
+                        }
+                    };
+                    // Without a thread a failure goes unnoticed: the browser has been started.
+                    let _ = wharf_threads::start_thread("wharf-browser", wait);
                     return Ok(());
                 }
                 Err(error) => last = error,

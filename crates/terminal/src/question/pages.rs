@@ -1,5 +1,6 @@
 //! Paging of a text that may be longer than the screen.
 
+use terminal_size::{Height, Width, terminal_size_of};
 use wharf_spec::UntrustedText;
 
 use crate::failure::gutter;
@@ -32,6 +33,12 @@ pub struct TextPager {
 }
 
 impl ScreenSize {
+    /// Returns the size of the terminal on stderr.
+    pub fn from_stderr() -> Self {
+        let size = terminal_size_of(std::io::stderr());
+        Self::from_size(size.map(|(Width(columns), Height(rows))| (usize::from(columns), usize::from(rows))))
+    }
+
     /// Uses this size, or 80×24 if unknown.
     pub fn from_size(size: Option<(usize, usize)>) -> Self {
         let (width, rows) = size.unwrap_or((80, 24));
@@ -92,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_read_to_its_end() {
+    fn text_is_paged_to_its_end() {
         let text: Vec<String> = (1..=20).map(|number| number.to_string()).collect();
         let mut pages = TextPager::new(&text.join("\n"), ScreenSize { width: 80, rows: 18 });
         let mut read = vec![(plain(&pages).lines().count(), pages.rows_left())];

@@ -5,6 +5,7 @@ use wharf_spec::UntrustedText;
 
 use super::pages::{ScreenSize, TextPager};
 use super::{Dialog, DialogInput, DialogStep, choice_field, parse_consent};
+use crate::count_text::CountText;
 use crate::editor::InputField;
 use crate::style::{HEADING, NAME, paint};
 
@@ -40,9 +41,9 @@ impl SamplingDialog {
     pub fn for_request(wanted: &SamplingSummary<'_>, room: ScreenSize) -> Self {
         let SamplingSummary { server, model, messages, max_tokens, text } = wanted;
         let (server, model) = (paint(NAME, UntrustedText::new(*server)), UntrustedText::new(*model));
-        let plural = if *messages == 1 { "" } else { "s" };
+        let messages = CountText(*messages, "message");
         let head = format!(
-            "\n{server} requests a completion from {}: {messages} message{plural}, at most {max_tokens} tokens",
+            "\n{server} requests a completion from {}: {messages}, at most {max_tokens} tokens",
             paint(HEADING, model.truncate(100))
         );
         Self { head, pages: TextPager::new(text, room), prompt: ASK_PROMPT }
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_yes_is_a_yes() {
+    fn only_yes_gives_consent() {
         let long = "x\n".repeat(20);
         for (lines, expected) in [
             (&["y"][..], Some(ConsentAnswer::Given)),

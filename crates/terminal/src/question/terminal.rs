@@ -1,9 +1,8 @@
 //! Line input from the terminal: prompts on stderr, whole lines from stdin.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use anstream::AutoStream;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -30,10 +29,7 @@ pub fn discard_pending_input() {
 /// Prints a prompt and reads a line on a dedicated thread. Dropping the future stops the thread without consuming
 /// input.
 pub async fn read_input(console: &Console, prompt: &str) -> DialogInput {
-    console.clear_status();
-    let mut err = AutoStream::new(io::stderr(), console.manner.color);
-    let _ = write!(err, "{prompt}");
-    let _ = err.flush();
+    console.write_prompt(prompt).await;
     let mut line = PromptLine { console, ended: false };
     let heard = next_line(rustix::stdio::stdin()).await;
     line.ended = matches!(heard, DialogInput::Line(_) | DialogInput::Garbled);
@@ -81,11 +77,13 @@ async fn next_line(input: BorrowedFd<'static>) -> DialogInput {
     let Ok((stopped, stop)) = pipe_with(PipeFlags::CLOEXEC) else { return DialogInput::End };
     let _stop = ReaderStop(stop);
     let (line, heard) = oneshot::channel();
-    std::thread::spawn(move || {
+    let read = move || {
         if let Some(read) = read_line(input, &stopped) {
             let _ = line.send(read);
         }
-    });
+    };
+    // Without a thread there is no input: the channel is closed.
+    let _ = wharf_threads::start_thread("wharf-prompt", read);
     heard.await.unwrap_or(DialogInput::End)
 }
 
@@ -155,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_come_one_by_one() {
+    fn lines_are_read_one_by_one() {
         let (input, typing) = pipe().unwrap();
         let (running, _stop) = pipe().unwrap();
         rustix::io::write(&typing, "one\n\nz\u{fc}\n\u{ff}".as_bytes()).unwrap();

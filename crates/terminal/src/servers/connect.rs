@@ -6,9 +6,9 @@ use wharf::{Host, HostError, ListingMode};
 use wharf_client::{ClientServices, Connection};
 use wharf_spec::ServerEntry;
 
-use super::with_startup_status;
 use crate::failure::Failure;
 use crate::one_shot_host::{OneShotHost, OneShotOptions};
+use crate::progress::{starting_text, with_startup_status};
 use crate::services::warn_of_logs;
 use crate::session::CommandSession;
 
@@ -143,6 +143,6 @@ async fn next_message<T: 'static>(
 impl PendingServers<'_> {
     fn status_text(&self) -> String {
         let names: Vec<&str> = self.names.iter().copied().flatten().collect();
-        if names.is_empty() { "waiting for a response".to_owned() } else { format!("{} · starting", names.join(", ")) }
+        if names.is_empty() { "waiting for a response".to_owned() } else { starting_text(&names) }
     }
 }

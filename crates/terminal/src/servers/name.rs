@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_say_what_runs() {
+    fn server_name_is_derived_from_the_command() {
         for (line, expected) in [
             ("npx -y @modelcontextprotocol/server-everything", "server-everything"),
             ("npx -y @scope/thing@1.2.3 stdio", "thing"),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_have_names_too() {
+    fn server_name_is_derived_from_the_url() {
         for (url, expected) in [
             ("https://mcp.example.org/mcp", "example"),
             ("https://example.org:8443/", "example"),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_name_twice_gets_a_number() {
+    fn duplicate_name_gets_a_number() {
         let taken = ["a", "a-2"];
         assert_eq!(unique_name("a", taken.into_iter()), "a-3");
         assert_eq!(unique_name("b", taken.into_iter()), "b");

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_and_names_are_told_apart() {
+    fn file_entries_are_distinguished_from_names() {
         for (word, expected) in [
             ("servers.json:git", Some(("servers.json", "git"))),
             ("/a/b.c/x.TOML:my-git", Some(("/a/b.c/x.TOML", "my-git"))),

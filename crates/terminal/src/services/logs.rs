@@ -22,11 +22,12 @@ impl LogSink for ConsoleLogSink {
     }
 }
 
-fn log_line(server: &str, message: &LogMessage) -> String {
+/// Formats a message as one line, with the server and the level.
+pub fn log_line(server: &str, message: &LogMessage) -> String {
     let logger =
         message.logger.as_deref().map(|logger| format!(" {}", UntrustedText::new(logger).truncate(MAX_LOGGER_LEN)));
     // Most servers log strings, which are shown without quotes.
-    let text: Option<String> = serde_json::from_slice(message.data.as_bytes()).ok();
+    let text: Option<String> = message.data.decode_unbounded().ok();
     let text = UntrustedText::new(text.as_deref().unwrap_or(message.data.as_str()));
     let head = paint(QUIET, format!("{}{}:", message.level, logger.unwrap_or_default()));
     format!("{} · {head} {}", paint(NAME, UntrustedText::new(server)), text.truncate(MAX_MESSAGE_LEN))
@@ -44,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_one_harmless_line() {
+    fn log_message_is_one_escaped_line() {
         check(r#"{"level":"info","data":"a\nb\u001b[2J"}"#, r"demo · info: a\nb\u{1b}[2J");
         check(r#"{"level":"error","logger":"db\r","data":{"code":7}}"#, r#"demo · error db\r: {"code":7}"#);
         let long = format!(r#"{{"level":"debug","data":"{}"}}"#, "x".repeat(5_000));

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_directory_is_named() {
+    fn invalid_root_directory_is_named() {
         for path in ["/no/such/place", "/dev/null"] {
             let failure = FixedRoots::resolve(&[path.into()], Path::new("/")).err().unwrap();
             assert!(failure.error.message.starts_with(&format!("cannot use the root `{path}`: ")), "{failure:?}");

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use wharf::{Host, ServerError, ServerState, ServerStatus};
+use wharf::{Host, ServerState, ServerStatus};
 use wharf_config::{Config, ConfiguredServer, TransportDefinition};
-use wharf_spec::{ActivationState, Environment, HttpTransport, ServerEntry};
+use wharf_spec::{ActivationState, HttpTransport, ServerEntry};
 use wharf_wire::Implementation;
 
 use crate::config_context::server_problems_failure;
@@ -43,6 +43,28 @@ pub struct StatusRow {
     pub notes: Vec<String>,
 }
 
+impl StatusRow {
+    /// Creates the row of an enabled server of which only the state is known.
+    pub fn new(id: &str, transport: &'static str, source: &'static str, state: ServerState) -> Self {
+        Self {
+            id: id.to_owned(),
+            transport,
+            source,
+            file: String::new(),
+            enabled: true,
+            state,
+            since: None,
+            counts: None,
+            revision: None,
+            server_info: None,
+            failure: None,
+            last_connected_at: None,
+            restarts: 0,
+            notes: Vec::new(),
+        }
+    }
+}
+
 /// Numbers of offered items.
 pub struct OfferCounts {
     pub tools: usize,
@@ -62,22 +84,9 @@ pub fn status_rows(parts: &StatusInputs<'_>) -> Vec<StatusRow> {
 }
 
 fn status_row(parts: &StatusInputs<'_>, server: &ConfiguredServer) -> StatusRow {
-    let mut row = StatusRow {
-        id: server.name.to_string(),
-        transport: transport_word(server),
-        source: server.layer.source(),
-        file: server.place.to_string(),
-        enabled: server.enabled,
-        state: ServerState::Failed,
-        since: None,
-        counts: None,
-        revision: None,
-        server_info: None,
-        failure: None,
-        last_connected_at: None,
-        restarts: 0,
-        notes: Vec::new(),
-    };
+    let transport = transport_word(server).unwrap_or("?");
+    let mut row = StatusRow::new(server.name.as_str(), transport, server.layer.source(), ServerState::Failed);
+    (row.file, row.enabled) = (server.place.to_string(), server.enabled);
     if let Err(problems) = &server.described {
         row.failure = Some(Arc::new(server_problems_failure(&row.id, problems)));
         return row;
@@ -102,13 +111,15 @@ fn fill_unresolved(row: &mut StatusRow, parts: &StatusInputs<'_>) {
     }
 }
 
-/// Returns the transport as a word.
-fn transport_word(server: &ConfiguredServer) -> &'static str {
+/// Returns the transport. For an invalid entry, derives it from the keys present.
+pub fn transport_word(server: &ConfiguredServer) -> Option<&'static str> {
     match server.described.as_ref().map(|described| &described.reach) {
-        Ok(TransportDefinition::Stdio(_)) => "stdio",
-        Ok(TransportDefinition::Http(http)) if http.form == HttpTransport::Sse => "sse",
-        Ok(TransportDefinition::Http(_)) => "http",
-        Err(_) => "?",
+        Ok(TransportDefinition::Stdio(_)) => Some("stdio"),
+        Ok(TransportDefinition::Http(http)) if http.form == HttpTransport::Sse => Some("sse"),
+        Ok(TransportDefinition::Http(_)) => Some("http"),
+        Err(_) if server.written.contains_key("command") => Some("stdio"),
+        Err(_) if server.written.contains_key("url") || server.written.contains_key("httpUrl") => Some("http"),
+        Err(_) => None,
     }
 }
 
@@ -134,26 +145,10 @@ fn fill_from_host(row: &mut StatusRow, parts: &StatusInputs<'_>, status: &Server
         }
     } else {
         let entry = parts.entries.iter().find(|entry| entry.name == status.name);
-        let around = &parts.session.surroundings;
-        row.failure =
-            status.last_error.as_ref().map(|trouble| Arc::new(failure_from_trouble(trouble, &row.id, entry, around)));
+        let (spec, around) = (entry.map(|entry| &entry.spec), &parts.session.surroundings);
+        let failure = |error: &Arc<_>| Arc::new(Failure::from_server_error(&row.id, spec, around, error));
+        row.failure = status.last_error.as_ref().map(failure);
     }
-}
-
-/// Converts the last error of a server to a failure.
-fn failure_from_trouble(trouble: &ServerError, id: &str, entry: Option<&ServerEntry>, around: &Environment) -> Failure {
-    let failure = match (trouble, entry) {
-        (ServerError::NotConnected(error), Some(entry)) => {
-            return Failure::from_connect_error(id, &entry.spec, around, &**error);
-        }
-        (ServerError::Lost(gone), _) => {
-            let mut failure = Failure::new(FailureKind::Unreachable, gone);
-            (failure.error.exit, failure.error.stderr) = (gone.exit, gone.stderr.clone());
-            failure
-        }
-        _ => Failure::new(FailureKind::Unreachable, trouble),
-    };
-    failure.about_server(id)
 }
 
 /// Returns the worst kind of failure among the servers that should be available.
@@ -185,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_worst_counts() {
+    fn worst_failure_kind_is_returned() {
         for (kinds, expected) in [
             (&[][..], None),
             (&[FailureKind::Usage, FailureKind::LoginNeeded], Some(FailureKind::LoginNeeded)),

@@ -30,7 +30,7 @@ pub(super) enum AuthResponse {
     Silence,
     /// The connection closes without a response.
     Cut,
-    /// An event stream: these events, then [`Ending`].
+    /// An event stream: these events, then [`StreamEnding`].
     Events(Vec<Value>, StreamEnding),
 }
 

@@ -89,6 +89,16 @@ impl TestIdentity {
         TestIdentity::new(&certificate, &key)
     }
 
+    /// Creates a self-signed server certificate that is marked as the certificate of an authority, as
+    /// `openssl req -x509` does.
+    pub fn self_signed_ca() -> TestIdentity {
+        let key = key();
+        let mut params = server_params(&NAMES);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let certificate = params.self_signed(&key).expect("nothing here that DER could not say");
+        TestIdentity::new(&certificate, &key)
+    }
+
     fn new(certificate: &rcgen::Certificate, key: &KeyPair) -> TestIdentity {
         let pem = certificate.pem() + &key.serialize_pem();
         TestIdentity { certificate: certificate.der().clone(), key: key.serialize_der(), pem }

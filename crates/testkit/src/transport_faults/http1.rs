@@ -2,6 +2,8 @@
 
 use std::io::{self, Read, Write};
 
+use serde_json::Value;
+
 use super::FaultCount;
 use super::endpoint::{AcceptedConnection, Endpoint};
 use super::reply::healthy_reply;
@@ -94,14 +96,35 @@ fn write_endless(stream: &mut impl Write) -> io::Result<()> {
 }
 
 /// A complete request: its head as text, and its body of `Content-Length` bytes.
-struct Http1Request {
-    head: String,
-    body: Vec<u8>,
+#[derive(Clone, Debug)]
+pub struct Http1Request {
+    pub head: String,
+    pub body: Vec<u8>,
 }
 
 impl Http1Request {
+    /// Returns the method of the first line.
+    pub fn method(&self) -> &str {
+        self.head.split(' ').next().unwrap_or_default()
+    }
+
+    /// Returns the path of the first line.
+    pub fn path(&self) -> &str {
+        self.head.split(' ').nth(1).unwrap_or_default()
+    }
+
+    /// Returns the body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// Returns the body as JSON, or null.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
     /// Returns a header, ignoring case in its name.
-    fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().skip(1).find_map(|line| {
             let (key, value) = line.split_once(':')?;
             key.eq_ignore_ascii_case(name).then(|| value.trim())
@@ -110,7 +133,7 @@ impl Http1Request {
 }
 
 /// Reads one request; returns `None` if the peer closed before it.
-fn read_request(stream: &mut impl Read) -> io::Result<Option<Http1Request>> {
+pub fn read_request(stream: &mut impl Read) -> io::Result<Option<Http1Request>> {
     let Some(head) = read_head(stream)? else { return Ok(None) };
     let mut request = Http1Request { head, body: Vec::new() };
     let length = request.header("content-length").and_then(|value| value.parse().ok()).unwrap_or(0);

@@ -19,7 +19,7 @@ mod tls;
 pub use certificates::{TestCa, TestIdentity};
 pub use connect::{ConnectProxy, ProxyBehaviour, ProxyRequest};
 pub use endpoint::{AcceptedConnection, Endpoint};
-pub use http1::{HeadFault, serve as serve_heads};
+pub use http1::{HeadFault, Http1Request, read_request, serve as serve_heads};
 pub use http2::{Http2Fault, serve as serve_http2};
 pub use ports::{
     FullBacklog, NO_SUCH_NAME, Refused, UNREACHABLE_URLS, black_hole, healthy as serve_plain, reset_after_accept,

@@ -22,6 +22,8 @@ pub enum TlsFault {
     Expired,
     WrongHost,
     SelfSigned,
+    /// A self-signed certificate that is marked as the certificate of an authority.
+    SelfSignedCa,
     /// A certificate from an authority unknown to the client.
     UnknownAuthority,
     /// A certificate with the authority's name, signed by another key.
@@ -100,6 +102,7 @@ fn config(authority: &TestCa, fault: TlsFault) -> io::Result<Arc<ServerConfig>> 
         TlsFault::Expired => authority.server_expired(),
         TlsFault::WrongHost => authority.server_for_other_host(),
         TlsFault::SelfSigned => TestIdentity::self_signed(),
+        TlsFault::SelfSignedCa => TestIdentity::self_signed_ca(),
         TlsFault::UnknownAuthority => TestCa::named("Another Authority").server(),
         TlsFault::ForgedAuthority => TestCa::new().server(),
         _ => authority.server(),

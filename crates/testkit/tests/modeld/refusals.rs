@@ -19,7 +19,7 @@ fn check(format: ModelApiFormat, request: &Value, expected: &str) {
 }
 
 #[test]
-fn tools_need_a_name_and_an_object() {
+fn tools_need_a_valid_name_and_object_schema() {
     let object = json!({ "type": "object" });
     let long = "x".repeat(129);
     for format in ModelApiFormat::ALL {
@@ -40,7 +40,7 @@ fn tools_need_a_name_and_an_object() {
 }
 
 #[test]
-fn strict_tools_leave_nothing_open() {
+fn strict_tools_need_closed_schemas() {
     let properties = json!({ "a": { "type": "string" } });
     for (schema, expected) in [
         (json!({ "type": "object", "properties": properties }), "'additionalProperties' is required"),
@@ -54,7 +54,7 @@ fn strict_tools_leave_nothing_open() {
 }
 
 #[test]
-fn anthropic_is_exact_about_messages() {
+fn anthropic_validates_messages() {
     let user = |content: Value| json!({ "role": "user", "content": content });
     let model = |content: Value| json!({ "role": "assistant", "content": content });
     let call = json!({ "type": "tool_use", "id": "t1", "name": "x", "input": {} });
@@ -86,7 +86,7 @@ fn anthropic_is_exact_about_messages() {
 }
 
 #[test]
-fn chat_completions_are_exact_about_messages() {
+fn chat_completions_validates_messages() {
     let user = json!({ "role": "user", "content": "a" });
     let call = json!({ "id": "c1", "type": "function", "function": { "name": "x", "arguments": "{}" } });
     let model = json!({ "role": "assistant", "content": null, "tool_calls": [call] });
@@ -109,7 +109,7 @@ fn chat_completions_are_exact_about_messages() {
 }
 
 #[test]
-fn responses_are_exact_about_items() {
+fn responses_validates_items() {
     let said = |role: &str, kind: &str| json!([{ "role": role, "content": [{ "type": kind, "text": "a" }] }]);
     for (items, expected) in [
         (json!([]), "Invalid value for 'input'"),
@@ -124,7 +124,7 @@ fn responses_are_exact_about_items() {
 }
 
 #[test]
-fn a_model_is_told_to_think_as_its_generation_knows_it() {
+fn thinking_parameters_must_match_the_model_generation() {
     let budget = json!({ "thinking": { "type": "enabled", "budget_tokens": 1024 } });
     let adaptive = json!({ "thinking": { "type": "adaptive" } });
     let effort = json!({ "output_config": { "effort": "low" } });
@@ -172,7 +172,7 @@ fn thinking(model: &str, asked: &Value) -> Value {
 }
 
 #[test]
-fn a_model_that_does_not_think_is_not_asked_for_thoughts() {
+fn non_reasoning_model_rejects_reasoning_parameters() {
     let thought = json!([{ "type": "reasoning", "id": "rs_1", "summary": [] }, { "role": "user", "content": "hi" }]);
     for (member, value, expected) in [
         ("include", json!(["reasoning.encrypted_content"]), "Encrypted content is not supported with this model."),
@@ -186,7 +186,7 @@ fn a_model_that_does_not_think_is_not_asked_for_thoughts() {
 }
 
 #[test]
-fn a_key_is_needed_unless_it_is_not() {
+fn api_key_is_required_unless_keyless() {
     for format in ModelApiFormat::ALL {
         for (keyless, expected) in [(false, 401), (true, 200)] {
             let script = Script { keyless, ..Script::from_turns([Answer::text("fine")]) };

@@ -46,7 +46,7 @@ fn other(kind: Option<&str>) -> OutcomeBlock {
 }
 
 #[test]
-fn every_kind_of_block_as_text() {
+fn every_block_kind_is_converted_to_text() {
     let hostile = "image/png]\n[image\u{1b}\u{202e}";
     let lying = OutcomeBlock::Image { data: Base64Text::encode(b""), mime: hostile.into(), raw: None };
     for (blocks, text) in [
@@ -83,7 +83,7 @@ fn every_kind_of_block_as_text() {
 }
 
 #[test]
-fn references_are_bounded() {
+fn references_are_truncated() {
     let long = "x".repeat(1_000_000);
     let mime = || Some(long.clone());
     for block in [
@@ -107,7 +107,7 @@ fn check(outcome: ToolOutcome, json: &str, text: &str) {
 }
 
 #[test]
-fn reports_of_answers() {
+fn successful_outcomes_are_reported() {
     check(ToolOutcome::from_text("done"), r#"{"success":true,"output":"done","error":null}"#, "done");
     check(ToolOutcome::default(), r#"{"success":true,"output":"","error":null}"#, "");
     check(
@@ -123,7 +123,7 @@ fn reports_of_answers() {
 }
 
 #[test]
-fn data_is_not_shown_twice() {
+fn duplicate_data_is_shown_once() {
     let text = "{\n \"n\": 12345678901234567890123\n}";
     check(
         ToolOutcome::from_text(text).with_data(raw(r#"{"n":12345678901234567890123}"#)),
@@ -143,7 +143,7 @@ fn data_is_not_shown_twice() {
 }
 
 #[test]
-fn reports_of_failures() {
+fn failed_outcomes_are_reported() {
     let silent = r#"{"success":false,"output":"","error":"the tool failed without an error message"}"#;
     check(
         ToolOutcome::error("no such file"),
@@ -165,7 +165,7 @@ fn reports_of_failures() {
 }
 
 #[test]
-fn blocks_keep_what_they_came_as() {
+fn blocks_retain_their_raw_json() {
     let came = raw(r#"{"type":"text","text":"a","annotations":{"priority":1}}"#);
     let block = OutcomeBlock::Text { text: "a".into(), raw: Some(came.clone()) };
     assert_eq!(block.raw(), Some(&came));

@@ -20,7 +20,7 @@ struct Ended {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn every_call_ends_once_while_tools_come_and_go() {
+async fn every_call_ends_once_during_concurrent_changes() {
     let gate = Told::new(|_| GateDecision::Pass);
     let registry = Arc::new(Registry::new(gate.clone()));
     let reached = Arc::new(AtomicUsize::new(0));

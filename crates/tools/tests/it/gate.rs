@@ -33,7 +33,7 @@ async fn check(
 }
 
 #[tokio::test]
-async fn every_way_through_the_gate_is_gone_once() {
+async fn gate_decision_runs_or_refuses_the_call_once() {
     check(|_| GateDecision::Pass, Ok("was read"), 1).await;
     check(|_| GateDecision::Refuse(no()), Err(no()), 0).await;
     check(|_| GateDecision::Ask(Box::pin(async { Ok(()) })), Ok("was read"), 1).await;
@@ -41,7 +41,7 @@ async fn every_way_through_the_gate_is_gone_once() {
 }
 
 #[tokio::test]
-async fn the_gate_sees_who_wants_what() {
+async fn gate_receives_caller_tool_and_arguments() {
     let gate = Told::new(|attempt| {
         let GatedCall { caller, tool, arguments } = attempt;
         let origin = tool.origin.as_ref().expect("somebody else's tool");
@@ -61,7 +61,7 @@ async fn the_gate_sees_who_wants_what() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_called_is_not_put_before_the_gate() {
+async fn uncallable_names_do_not_reach_the_gate() {
     let gate = Told::new(|_| GateDecision::Pass);
     let registry = Registry::new(gate.clone());
     registry.register(Sign::new("one", "both", ""));
@@ -100,7 +100,7 @@ async fn check_meanwhile(meanwhile: impl FnOnce(&Registry), expected: Option<&st
 }
 
 #[tokio::test]
-async fn a_yes_is_for_the_tool_that_was_shown() {
+async fn approval_applies_only_to_the_shown_tool() {
     check_meanwhile(|_| (), Some("as approved")).await;
     let same = Sign::new("files", "read", "as approved");
     check_meanwhile(|registry| registry.register(same.clone()), Some("as approved")).await;
@@ -128,7 +128,7 @@ impl Drop for Dropped {
 }
 
 #[tokio::test]
-async fn a_dropped_call_withdraws_the_question() {
+async fn dropped_call_withdraws_the_question() {
     let dropped = Arc::new(AtomicBool::new(false));
     let gate = Told::new({
         let dropped = dropped.clone();
@@ -169,7 +169,7 @@ impl Tool for Broken {
 }
 
 #[tokio::test]
-async fn refusals_and_failures_are_errors_a_model_sees() {
+async fn refusals_and_failures_are_error_outcomes() {
     let refused = Registry::new(Told::new(|_| GateDecision::Refuse(no())));
     let failed = Registry::new(Arc::new(AllowAllGate));
     for (registry, told) in [(&refused, "call refused: denied by the user"), (&failed, "no answer within 5 s")] {

@@ -16,7 +16,7 @@ fn tools(provider: &str, names: &[&str]) -> Vec<Arc<dyn Tool>> {
 }
 
 #[test]
-fn tools_come_and_go() {
+fn tools_are_added_and_removed_per_provider() {
     let registry = registry(&[("files", "read"), ("", "Bash"), ("files", "write")]);
     let before = registry.snapshot();
     assert_eq!(names(&before), ["Bash", "read", "write"]);
@@ -31,7 +31,7 @@ fn tools_come_and_go() {
 }
 
 #[test]
-fn only_changes_make_snapshots() {
+fn only_changes_create_snapshots() {
     let registry = registry(&[]);
     let mut changes = registry.subscribe_versions();
     assert_eq!((*changes.borrow_and_update(), registry.snapshot().version()), (0, 0));
@@ -45,7 +45,7 @@ fn only_changes_make_snapshots() {
 }
 
 #[test]
-fn the_newest_of_one_name_and_provider_stands() {
+fn newest_tool_of_same_name_and_provider_replaces_the_old() {
     let registry = registry(&[("files", "read")]);
     let newest = Sign::new("files", "read", "newest");
     registry.register(newest.clone());
@@ -72,7 +72,7 @@ fn check_withheld(registry: &Registry, expected: &[(&str, &[&str], WithheldReaso
 }
 
 #[test]
-fn a_name_given_twice_stands_for_nothing() {
+fn ambiguous_and_invalid_names_are_withheld() {
     use WithheldReason::{BadName, SharedName};
     let registry = registry(&[("two", "read"), ("one", "read"), ("", "write"), ("one", "write"), ("one", "fine")]);
     check_withheld(&registry, &[("read", &["one", "two"], SharedName), ("write", &["", "one"], SharedName)]);
@@ -92,7 +92,7 @@ fn a_name_given_twice_stands_for_nothing() {
 }
 
 #[tokio::test]
-async fn who_calls_a_wrong_name_is_told_the_right_one() {
+async fn unknown_name_suggests_the_nearest() {
     let registry = registry(&[("files", "mcp__files__read"), ("one", "both"), ("two", "both")]);
     let long = "x".repeat(1_000_000);
     for (said, told) in [
@@ -110,7 +110,7 @@ async fn who_calls_a_wrong_name_is_told_the_right_one() {
 }
 
 #[test]
-fn notes_are_for_whoever_calls() {
+fn notes_are_shared_by_the_registry() {
     let registry = registry(&[]);
     registry.notes().clone().push("files", "a file changed");
     let notes = registry.notes().take_all();
@@ -121,7 +121,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_order_in_which_tools_come_does_not_matter(
+    fn registration_order_does_not_matter(
         (tools, shuffled) in prop::collection::vec(("[xyz]?", "[a-f]"), 0..12)
             .prop_flat_map(|tools| (Just(tools.clone()), Just(tools).prop_shuffle())),
     ) {

@@ -121,7 +121,7 @@ impl FormField {
 }
 
 fn parse_text(value: &RawJson) -> Option<String> {
-    serde_json::from_slice(value.as_bytes()).ok()
+    value.decode_unbounded().ok()
 }
 
 fn parse_number(value: &RawJson) -> Option<JsonNumber> {
@@ -168,7 +168,7 @@ fn check_choices(
     min: Option<u64>,
     max: Option<u64>,
 ) -> Result<(), FieldErrorKind> {
-    let chosen: Vec<String> = serde_json::from_slice(value.as_bytes()).map_err(|_| FieldErrorKind::NotList)?;
+    let chosen: Vec<String> = value.decode_unbounded().map_err(|_| FieldErrorKind::NotList)?;
     for (at, value) in chosen.iter().enumerate() {
         check_option(options, value)?;
         if chosen[..at].contains(value) {
@@ -248,7 +248,7 @@ mod tests {
     const FILLED: &str = r#""mail":"a@b.example","age":30,"score":95.50,"status":"active","verified":true}"#;
 
     #[test]
-    fn omitted_fields_take_their_defaults_in_the_order_of_the_schema() {
+    fn omitted_fields_take_defaults_in_schema_order() {
         assert_eq!(complete(r#"{"name":"x"}"#).unwrap(), format!(r#"{{"name":"x",{FILLED}"#));
         assert_eq!(
             complete(r#"{"verified":false,"tags":["z","x"],"name":"\u0078","age":18446744073709551616}"#).unwrap(),

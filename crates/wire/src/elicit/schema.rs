@@ -41,7 +41,7 @@ pub(super) fn read_fields(schema: &RawJson, bounds: &JsonLimits) -> Result<Vec<F
 
 fn read_field(name: &str, property: &RawJson, required: bool) -> Result<FormField, JsonDecodeError> {
     // The bounds were checked for the whole request.
-    let field = serde_json::from_slice(property.as_bytes()).map_err(|error| error.to_string());
+    let field = property.decode_unbounded().map_err(|error| error.to_string());
     let field = field.and_then(|shape: WireProperty| shape.into_field(name, required, property));
     field.map_err(|reason| shape_error(format_args!("the field `{name}` is not supported: {reason}")))
 }
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_the_protocol_is_read() {
+    fn every_field_kind_is_parsed() {
         check(
             r#"{"type":"string","minLength":1,"maxLength":9,"format":"email"}"#,
             FieldKind::Text { min_length: Some(1), max_length: Some(9), format: Some(TextFormat::Email) },
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_and_options_are_bounded() {
+    fn field_and_option_counts_are_limited() {
         let fields = |count: usize| {
             let list: Vec<_> = (0..count).map(|n| format!(r#""f{n}":{{"type":"boolean"}}"#)).collect();
             read(&format!("{{{}}}", list.join(",")))

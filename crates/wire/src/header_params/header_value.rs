@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_pads_as_the_standard_says() {
+    fn base64_matches_rfc_4648() {
         for (bytes, expected) in [
             ("", ""),
             ("f", "Zg=="),

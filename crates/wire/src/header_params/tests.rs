@@ -49,7 +49,7 @@ fn plain_properties_are_found_at_any_depth() {
 
 /// The tools that the published conformance suite requires clients to withhold.
 #[test]
-fn invalid_tools_of_the_suite_are_rejected() {
+fn invalid_conformance_suite_tools_are_rejected() {
     let two = |first: &str, second: &str| {
         let schema = |header| format!(r#"{{"type":"string","x-mcp-header":"{header}"}}"#);
         format!(r#"{{"properties":{{"a":{},"b":{}}}}}"#, schema(first), schema(second))

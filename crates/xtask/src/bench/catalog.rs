@@ -49,7 +49,7 @@ const ROWS: [CatalogRow; 6] = [
 pub fn catalog(words: &[&str]) -> TaskResult {
     let plan = ThroughputPlan::parse("catalog", words)?;
     run(cargo().args(["build", "--profile", "dist", "--package", "wharf-peers", "--bin", "bench-catalog"]))?;
-    let program = target().join("release/bench-catalog");
+    let program = target().join("dist/bench-catalog");
     let mut rounds = Vec::new();
     for round in 0..plan.rounds {
         say!("round {} of {}", round + 1, plan.rounds);

@@ -31,7 +31,7 @@ pub fn http(words: &[&str]) -> TaskResult {
     let (binaries, home) = prepare()?;
     let (field, server) = (http_clients(&binaries, &home)?, binaries.join("bench-http-echo"));
     let connections = count_connections(&field, &server)?;
-    let account = measure_unused_account(&binaries.join("bench-http-wharf"), &server)?;
+    let account = measure_unused_account(&binaries.join("bench-wharf"), &server)?;
     let samples = rounds::measure(&plan, &rounds::settings(&WAYS), &field, &server)?;
     rounds::write_samples(&samples, &target().join("bench/http.jsonl"))?;
     let counts = instructions::count_instructions(&field, &server);
@@ -43,11 +43,11 @@ pub fn http(words: &[&str]) -> TaskResult {
 
 /// Returns all clients; each limit precedes the clients compared with it.
 fn http_clients(binaries: &Path, home: &Path) -> TaskResult<Vec<BenchClient>> {
-    let [bare, ours, rmcp] = ["bare", "wharf", "rmcp"].map(|name| binaries.join(format!("bench-http-{name}")));
-    let template = write_template(&ours, "template-http.json")?;
+    let [bare, ours, rmcp] = ["bench-http-bare", "bench-wharf", "bench-rmcp"].map(|name| binaries.join(name));
+    let template = write_template(&ours, BenchTransport::Json)?;
     let mut field = Vec::new();
     for (nth, flavour) in ["current", "multi"].into_iter().enumerate() {
-        let rt = || ["--rt".into(), flavour.into()];
+        let rt = || ["--http".into(), "--rt".into(), flavour.into()];
         let mut limit = BenchClient::new(BARE[nth], bare.clone(), rt());
         limit.arguments.extend(["--template".into(), template.clone().into()]);
         let three =
@@ -102,7 +102,7 @@ const ACCOUNT_RUN_SECONDS: &str = "1";
 fn measure_unused_account(ours: &Path, server: &Path) -> TaskResult<UnusedAccount> {
     let figure = |with: bool, how: [&str; 2], figure: &str| -> TaskResult<f64> {
         let mut command = Command::new(ours);
-        command.arg("--server").arg(server).args(how).args(with.then_some("--account"));
+        command.arg("--http").arg("--server").arg(server).args(how).args(with.then_some("--account"));
         let line = capture(&mut command)?.stdout;
         let figures: Value = serde_json::from_str(&line)?;
         figures[figure].as_f64().ok_or_else(|| format!("no {figure} in {line}").into())

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_compares_the_times_within_a_round() {
+    fn cell_compares_times_within_a_round() {
         let setting = BenchSetting { way: BenchTransport::Sse, cores: 1, payload: 64, callers: 1 };
         let other = BenchSetting { way: BenchTransport::Json, ..setting };
         let sample =
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn an_account_is_compared_within_each_pair_of_runs() {
+    fn account_is_compared_within_each_pair_of_runs() {
         let account = UnusedAccount { requests: [102, 102], times: vec![[10.0, 11.0], [20.0, 20.0], [40.0, 41.0]] };
         let table = account_table(&account);
         assert!(table.contains("| without an account | 102 | 20 µs |"), "{table}");

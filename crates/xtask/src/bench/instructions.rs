@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_count_is_read() {
+    fn last_instruction_count_is_parsed() {
         assert_eq!(parse_collected("==1== Collected : 5\n==1== \n==2== Collected : 1234\n"), Some(1234));
         assert_eq!(parse_collected("nothing"), None);
     }

@@ -1,5 +1,5 @@
-//! `cargo xtask bench repl`: time to the prompt, with no server and with twenty of all kinds, and key-to-echo latency
-//! next to a silent and to a flooding server.
+//! `cargo xtask bench repl`: time to the prompt, with no server and with twenty of all kinds, key-to-echo latency next
+//! to a silent and to a flooding server, and time to the first request to a model next to a broken and a slow server.
 //!
 //! The two cases of a pair take turns and are compared round by round. Each runs with a home of its own.
 
@@ -18,6 +18,9 @@ pub const CROWD: usize = 20;
 /// Keys per turn; there are five turns for each case.
 const KEYS_PER_TURN: usize = 50;
 const TURNS: usize = 5;
+
+/// Ways to send a message to the model.
+pub const SURFACES: [&str; 3] = ["run", "repl", "pipe"];
 
 /// Amount of measurement.
 pub struct ReplBenchPlan {
@@ -40,6 +43,8 @@ pub struct ReplMeasurements {
     pub keys: (Vec<f64>, Vec<f64>),
     /// Notifications per second during each flooded turn.
     pub flood: Vec<f64>,
+    /// Milliseconds to the first request for each of [`SURFACES`]: with one server, and with a broken and a slow one.
+    pub requests: [Vec<(f64, f64)>; SURFACES.len()],
 }
 
 pub fn repl(words: &[&str]) -> TaskResult {
@@ -90,6 +95,15 @@ impl ReplBench {
             measured.keys.1.extend(times);
             measured.flood.push(said);
         }
+        say!("{} rounds of first requests", plan.rounds);
+        let [good, mixed] =
+            [("good", false), ("mixed", true)].map(|(name, mixed)| self.create_home(name, self.request_servers(mixed)));
+        let (good, mixed) = (good?, mixed?);
+        for (surface, times) in SURFACES.iter().zip(&mut measured.requests) {
+            for _ in 0..plan.rounds {
+                times.push((self.measure_request(surface, &good)?, self.measure_request(surface, &mixed)?));
+            }
+        }
         Ok(measured)
     }
 
@@ -120,6 +134,23 @@ impl ReplBench {
         let tally = counter_file(&self.homes.join(manner));
         let entry = json!({ "command": self.binaries.join("typist"), "args": ["serve", manner, tally] });
         Map::from_iter([("talker".to_owned(), entry)])
+    }
+
+    /// Returns a server that responds, alone or with one that exits and one that responds after twenty seconds.
+    fn request_servers(&self, mixed: bool) -> Map<String, Value> {
+        let wharf = self.binaries.join("wharf");
+        let slow = format!("sleep 20; exec '{}' demo-server", wharf.display());
+        let servers = [
+            ("good", json!({ "command": wharf, "args": ["demo-server"] })),
+            ("broken", json!({ "command": "/bin/sh", "args": ["-c", "exit 3"] })),
+            ("slow", json!({ "command": "/bin/sh", "args": ["-c", slow] })),
+        ];
+        let count = if mixed { servers.len() } else { 1 };
+        servers.into_iter().take(count).map(|(name, entry)| (name.to_owned(), entry)).collect()
+    }
+
+    fn measure_request(&self, surface: &str, home: &Path) -> TaskResult<f64> {
+        read_figure(&self.run_typist(&["request", surface], home, &[])?, "request_ms")
     }
 
     fn measure_startup(&self, home: &Path) -> TaskResult<StartupTimes> {

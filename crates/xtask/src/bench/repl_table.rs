@@ -1,8 +1,8 @@
-//! The report of `bench repl`: startup and key latency, with the two limits.
+//! The report of `bench repl`: startup, key latency and first requests, with their limits.
 
 use std::fmt::Write;
 
-use super::repl::{CROWD, ReplBenchPlan, ReplMeasurements, StartupTimes};
+use super::repl::{CROWD, ReplBenchPlan, ReplMeasurements, SURFACES, StartupTimes};
 use super::tables::median;
 use crate::run::MachineDescription;
 
@@ -10,6 +10,8 @@ use crate::run::MachineDescription;
 const MAX_DELAY_MS: f64 = 20.0;
 /// Maximum ratio of key latency during a flood to quiet latency.
 const MAX_SLOWDOWN: f64 = 2.0;
+/// Maximum ratio of the time to the first request with a broken and a slow server to the time without them.
+const MAX_REQUEST_RATIO: f64 = 1.2;
 
 pub fn page(plan: &ReplBenchPlan, measured: &ReplMeasurements) -> String {
     let here = MachineDescription::detect();
@@ -20,7 +22,9 @@ pub fn page(plan: &ReplBenchPlan, measured: &ReplMeasurements) -> String {
          responds, exits at once, and does not exist. Medians over {} rounds in which both take turns. The difference is computed \
          within each round, and is a median too. Then from a key to its echo, {} keys each: with a server that sends \
          nothing, and with one that writes to stderr and sends log notifications as fast as they are read ({:.0} per \
-         second).\n\n\
+         second). Then from the start to the first request to a model, by `wharf run`, at the prompt and through a pipe: \
+         with the demo server alone, and with one more that exits at once and one that responds after 20 seconds; the \
+         ratio is a median of those within each round.\n\n\
          Measured on {}, Linux {}, {} cores, {}, with `{}`.\n\n",
         measured.openings.len(),
         measured.keys.0.len(),
@@ -34,7 +38,7 @@ pub fn page(plan: &ReplBenchPlan, measured: &ReplMeasurements) -> String {
     page.push_str(
         "| metric | quiet | loaded | difference | limit | within limit |\n| --- | ---: | ---: | ---: | ---: | --- |\n",
     );
-    for row in rows(measured) {
+    for row in rows(measured).into_iter().chain(request_rows(measured)) {
         let _ = writeln!(page, "{row}");
     }
     page
@@ -71,6 +75,20 @@ fn latency_row(what: &str, measured: &ReplMeasurements, share: f64, limit: Optio
     format!("| {what} | {calm:.0} µs | {flooded:.0} µs | {slower:.2}× | {limit} | {held} |")
 }
 
+fn request_rows(measured: &ReplMeasurements) -> [String; SURFACES.len()] {
+    std::array::from_fn(|place| {
+        let times = &measured.requests[place];
+        let alone = median(times.iter().map(|(alone, _)| *alone).collect());
+        let mixed = median(times.iter().map(|(_, mixed)| *mixed).collect());
+        let ratio = median(times.iter().map(|(alone, mixed)| mixed / alone).collect());
+        format!(
+            "| first request, {} | {alone:.1} ms | {mixed:.1} ms | {ratio:.2}× | {MAX_REQUEST_RATIO:.1}× | {} |",
+            SURFACES[place],
+            yes_no(ratio <= MAX_REQUEST_RATIO)
+        )
+    })
+}
+
 fn yes_no(is_held: bool) -> &'static str {
     if is_held { "yes" } else { "**no**" }
 }
@@ -96,7 +114,15 @@ mod tests {
             openings: openings.into(),
             keys: (vec![100.0; 9], vec![100.0 * slower; 9]),
             flood: vec![1.0],
+            requests: [1.0, 1.2, 1.21].map(|ratio| vec![(100.0, 100.0 * ratio), (300.0, 300.0 * ratio)]),
         }
+    }
+
+    #[test]
+    fn request_limit_is_inclusive() {
+        let rows = request_rows(&measured(0.0, 1.0));
+        assert_eq!(rows.each_ref().map(|row| row.contains("| yes |")), [true, true, false]);
+        assert!(rows[1].starts_with("| first request, repl | ") && rows[1].contains(" 1.20× | 1.2× |"), "{rows:?}");
     }
 
     #[test]

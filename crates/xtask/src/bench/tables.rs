@@ -159,14 +159,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn medians() {
+    fn median_of_odd_even_and_empty_lists() {
         assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
         assert!(median(vec![]).is_nan());
     }
 
     #[test]
-    fn relations_stay_within_a_round() {
+    fn ratios_are_taken_within_a_round() {
         let setting = BenchSetting { way: BenchTransport::Stdio, cores: 1, payload: 64, callers: 1 };
         let sample = |round, label, rate| ThroughputSample { round, setting, label, rate, median: 0.0 };
         let samples =
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_in_the_process_is_compared_with_the_same_client_over_stdio() {
+    fn in_process_server_is_compared_with_stdio() {
         let setting = BenchSetting { way: BenchTransport::Stdio, cores: 1, payload: 64, callers: 1 };
         let sample = |label, rate| ThroughputSample { round: 0, setting, label, rate, median: 0.0 };
         let page = in_process_tables(&[sample(LOCAL_ROWS[0].2, 100.0), sample(LOCAL_ROWS[0].1, 1600.0)]);

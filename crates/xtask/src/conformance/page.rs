@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scenario_has_one_row() {
+    fn scenario_has_one_row() {
         let played = |revision, scenario: &str, log: &str| ScenarioResult {
             turn: ScenarioRun { revision, scenario: scenario.to_owned() },
             verdict: ScenarioVerdict::from_log(true, log.to_owned()),

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_read() {
+    fn scenario_lists_are_parsed() {
         let text = "Client scenarios (test against a client):\n  - initialize [2025-06-18,2025-11-25]\n  - \
                     auth/dpop [extension]\n";
         assert_eq!(parse_scenarios(text, "2025-11-25"), ["initialize", "auth/dpop"]);

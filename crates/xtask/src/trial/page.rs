@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn eight_of_nine_are_enough() {
+    fn eight_of_nine_tasks_pass_the_trial() {
         let went = |number: usize, rights: usize| TrialResult {
             format: FORMATS[0],
             task: String::new(),

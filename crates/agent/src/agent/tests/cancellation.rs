@@ -30,7 +30,7 @@ fn hanging_calls(times: usize) -> Answer {
 }
 
 #[tokio::test]
-async fn in_the_middle_of_ten_calls_all_are_withdrawn_before_the_end() {
+async fn cancelled_run_cancels_all_ten_calls_before_it_ends() {
     for format in FORMATS {
         let stage = AgentFixture::with_responses([hanging_calls(10)]);
         let (begun, left) = register_hanging_tool(&stage);
@@ -54,7 +54,7 @@ async fn in_the_middle_of_ten_calls_all_are_withdrawn_before_the_end() {
 }
 
 #[tokio::test]
-async fn calls_that_wait_their_turn_are_not_begun() {
+async fn queued_calls_are_not_started_after_cancellation() {
     let stage = AgentFixture::with_responses([hanging_calls(10)]);
     let (begun, left) = register_hanging_tool(&stage);
     let limits = AgentLimits { calls_at_once: 3, ..AgentLimits::default() };
@@ -66,7 +66,7 @@ async fn calls_that_wait_their_turn_are_not_begun() {
 }
 
 #[tokio::test]
-async fn in_the_middle_of_an_answer_what_came_is_kept() {
+async fn cancel_during_response_preserves_partial_text() {
     for format in FORMATS {
         let stage = AgentFixture::with_responses([Answer::text(&"word ".repeat(100)).held_at("never", 5)]);
         let agent = stage.agent(format).await;
@@ -83,7 +83,7 @@ async fn in_the_middle_of_an_answer_what_came_is_kept() {
 }
 
 #[tokio::test]
-async fn before_an_answer_the_words_stay_and_are_not_doubled() {
+async fn cancel_before_response_preserves_user_turn_once() {
     let stage = AgentFixture::with_responses([Answer::text("late").held_at("never", 0)]);
     let agent = stage.agent(ApiFormat::ChatCompletions).await;
     let mut run = agent.start_run(Conversation::default(), vec![TurnBlock::Text("go on".into())]);
@@ -97,7 +97,7 @@ async fn before_an_answer_the_words_stay_and_are_not_doubled() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_dropped_withdraws_its_calls() {
+async fn dropped_run_cancels_its_calls() {
     let stage = AgentFixture::with_responses([hanging_calls(4)]);
     let (begun, left) = register_hanging_tool(&stage);
     let run =

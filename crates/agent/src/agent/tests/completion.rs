@@ -8,7 +8,7 @@ use super::*;
 use crate::saved_conversation::SavedConversation;
 
 #[tokio::test]
-async fn calls_run_at_once_and_results_keep_their_order() {
+async fn parallel_calls_return_results_in_call_order() {
     for format in FORMATS {
         let three = ["a", "b", "c"].into_iter();
         let calls = three.fold(Answer::default().with_block(Say::Thinking("hm".into())), |answer, text| {
@@ -33,7 +33,7 @@ async fn calls_run_at_once_and_results_keep_their_order() {
 }
 
 #[tokio::test]
-async fn no_more_calls_than_allowed_are_under_way() {
+async fn concurrent_calls_stay_within_the_limit() {
     let texts: Vec<String> = (0..10).map(|number| number.to_string()).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let stage = AgentFixture::with_responses([echo_response(&texts), Answer::text("done")]);
@@ -56,7 +56,7 @@ async fn no_more_calls_than_allowed_are_under_way() {
 }
 
 #[tokio::test]
-async fn a_tool_that_comes_meanwhile_is_offered_next() {
+async fn newly_registered_tool_is_offered_in_next_request() {
     let stage = Arc::new(AgentFixture::with_responses([Answer::call("grow", json!({})), Answer::text("done")]));
     let growing = Arc::downgrade(&stage);
     stage.tool("grow", move |_| {
@@ -70,12 +70,13 @@ async fn a_tool_that_comes_meanwhile_is_offered_next() {
 }
 
 #[tokio::test]
-async fn a_tool_that_has_to_be_found_is_called_as_itself() {
+async fn deferred_tool_is_called_under_its_own_name() {
     let found = json!({ "name": "echo", "arguments": { "text": "found" } });
     let search = Answer::call("SearchTools", json!({ "query": "echo" }));
     let stage = AgentFixture::with_responses([search, Answer::call("CallTool", found), Answer::text("done")]);
     stage.echo();
-    let agent = stage.agent_within(ApiFormat::Anthropic, AgentLimits { tool_share: 0, ..AgentLimits::default() }).await;
+    let agent =
+        stage.agent_within(ApiFormat::Anthropic, AgentLimits { tool_tokens: Some(0), ..AgentLimits::default() }).await;
     let (events, conversation) = stage.run_to_end(&agent, Conversation::default(), "go").await;
     assert_eq!(run_ending(&events), Some(&RunEnding::Done), "{:?}", stage.modeld.refusals());
     assert!(!stage.modeld.requests()[0].tool_names().contains(&"echo"));
@@ -88,7 +89,7 @@ async fn a_tool_that_has_to_be_found_is_called_as_itself() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_called_is_told_to_the_model() {
+async fn failed_calls_return_error_results_to_the_model() {
     for format in FORMATS {
         let calls = Answer::call("nobody", json!({}))
             .with_block(Say::call("echo", json!("{\"te")))
@@ -108,7 +109,7 @@ async fn what_cannot_be_called_is_told_to_the_model() {
 }
 
 #[tokio::test]
-async fn a_loop_is_noticed_and_ended() {
+async fn repeated_calls_end_the_run_as_looping() {
     let again = || Answer::call("echo", json!({ "text": "same" }));
     let script = Script::default().when(When::Text(String::new()), again());
     let stage = AgentFixture::new(script.when(When::ToolResult(String::new()), again()));
@@ -117,12 +118,14 @@ async fn a_loop_is_noticed_and_ended() {
     let (events, conversation) = stage.run_to_end(&agent, Conversation::default(), "go").await;
     assert_eq!(run_ending(&events), Some(&RunEnding::Looping));
     let begun = events.iter().filter(|event| matches!(event, RunEvent::CallBegun { .. })).count();
-    assert_eq!((begun, stage.modeld.requests().len()), (3, 6));
+    assert_eq!((begun, stage.modeld.requests().len()), (3, 7));
+    let tools: Vec<usize> = stage.modeld.requests().iter().map(|request| request.tool_names().len()).collect();
+    assert_eq!(tools, [1, 1, 1, 1, 1, 1, 0], "the last request has no tools");
     assert!(results(&conversation)[3].starts_with("!not executed: this exact call was made 3 times"));
 }
 
 #[tokio::test]
-async fn notes_reach_the_model_before_its_next_request() {
+async fn notes_precede_the_next_model_request() {
     for format in FORMATS {
         let stage = AgentFixture::with_responses([echo_response(&["a"]), Answer::text("done")]);
         let notes = stage.registry.notes().clone();
@@ -151,7 +154,7 @@ fn register_image_tool(stage: &AgentFixture) {
 }
 
 #[tokio::test]
-async fn a_picture_the_model_does_not_take_is_left_out_for_good() {
+async fn rejected_images_are_removed_permanently() {
     for format in FORMATS {
         // A status that is not retried, and one that is retried until the limit.
         for (status, times) in [(400, 1), (500, 6)] {
@@ -173,7 +176,7 @@ async fn a_picture_the_model_does_not_take_is_left_out_for_good() {
 }
 
 #[tokio::test]
-async fn what_outgrows_the_model_in_the_users_turn_is_shortened_too() {
+async fn oversized_quotation_in_user_turn_is_truncated() {
     let stage = AgentFixture::with_responses([Answer::fail(AnswerFailure::Status(413, None)), Answer::text("done")]);
     let agent = stage.agent(ApiFormat::Anthropic).await;
     let said = vec![TurnBlock::Text("sum it up".into()), TurnBlock::quote("Resource:", &"x".repeat(50_000))];
@@ -186,7 +189,7 @@ async fn what_outgrows_the_model_in_the_users_turn_is_shortened_too() {
 }
 
 #[tokio::test]
-async fn pictures_reach_the_model() {
+async fn images_in_tool_results_are_sent_to_the_model() {
     for format in FORMATS {
         let stage = AgentFixture::with_responses([Answer::call("shoot", json!({})), Answer::text("done")]);
         register_image_tool(&stage);
@@ -199,7 +202,7 @@ async fn pictures_reach_the_model() {
 }
 
 #[tokio::test]
-async fn an_outgrown_context_is_asked_again_with_less() {
+async fn context_overflow_is_retried_with_shortened_results() {
     let long = "x".repeat(50_000);
     let too_large = || Answer::fail(AnswerFailure::Status(413, None));
     let stage = AgentFixture::with_responses([echo_response(&[&long]), too_large(), Answer::text("done")]);
@@ -214,7 +217,7 @@ async fn an_outgrown_context_is_asked_again_with_less() {
 }
 
 #[tokio::test]
-async fn after_a_failure_the_conversation_goes_on() {
+async fn conversation_continues_after_failed_response() {
     for format in FORMATS {
         for fail in [
             AnswerFailure::Status(400, None),
@@ -235,7 +238,7 @@ async fn after_a_failure_the_conversation_goes_on() {
 }
 
 #[tokio::test]
-async fn who_does_not_listen_holds_no_server_up() {
+async fn unread_events_do_not_block_tool_progress() {
     let stage = AgentFixture::with_responses([Answer::call("busy", json!({})), Answer::text(&"word ".repeat(1000))]);
     let through = WaitableCounter::new();
     let told = through.clone();
@@ -265,7 +268,7 @@ async fn who_does_not_listen_holds_no_server_up() {
 }
 
 #[tokio::test]
-async fn nobody_need_watch() {
+async fn run_finishes_without_an_event_reader() {
     let stage = AgentFixture::with_responses([echo_response(&["a"]), Answer::text(&"word ".repeat(1000))]);
     stage.echo();
     let run =
@@ -274,7 +277,7 @@ async fn nobody_need_watch() {
 }
 
 #[tokio::test]
-async fn a_saved_conversation_is_gone_on_with() {
+async fn saved_conversation_resumes_after_every_turn() {
     let directory = tempfile::TempDir::new().unwrap();
     for format in FORMATS {
         let stage = AgentFixture::with_responses([echo_response(&["a", "b"]), Answer::text("done")]);
@@ -299,5 +302,52 @@ async fn a_saved_conversation_is_gone_on_with() {
             }
             stage.check_continuation(&agent, resumed.conversation).await;
         }
+    }
+}
+
+/// L7: the calls of a hung provider fill its own queue only.
+#[tokio::test]
+async fn hung_calls_do_not_delay_calls_of_another_provider() {
+    let hung = (0..20).fold(Answer::default(), |answer, _| answer.with_block(Say::call("hang", json!({}))));
+    let stage = AgentFixture::with_responses([hung.with_block(Say::call("answer", json!({})))]);
+    let started = WaitableCounter::new();
+    let counter = started.clone();
+    stage.tool_of(Some("hung"), "hang", move |_| {
+        counter.add();
+        std::future::pending()
+    });
+    stage.tool_of(Some("healthy"), "answer", async |_| Ok(ToolOutcome::from_text("fine")));
+    let agent = stage.agent(ApiFormat::Anthropic).await;
+    let mut run = agent.start_run(Conversation::default(), vec![TurnBlock::Text("go".into())]);
+    loop {
+        match run.next_event().await.unwrap() {
+            RunEvent::CallEnded { report, .. } => {
+                assert_eq!(report.content, [ResultBlock::Text("fine".into())]);
+                break;
+            }
+            RunEvent::Ended(ending) => panic!("{ending:?}"),
+            _ => {}
+        }
+    }
+    started.wait_for(16).await;
+    assert_eq!(started.value(), 16, "a provider has at most 16 calls at once");
+    run.cancel();
+    collect_events(&mut run).await;
+    assert_eq!(find_defect(&run.finish().await), None);
+}
+
+/// U7: small contexts have room for a few tools.
+#[test]
+fn tool_definitions_have_a_minimum_of_tokens() {
+    for (context, tool_tokens, expected) in [
+        (200_000, None, 10_000),
+        (32_768, None, 4_000),
+        (8_192, None, 4_000),
+        (2_048, None, 1_024),
+        (8_192, Some(0), 0),
+        (8_192, Some(9_000), 9_000),
+    ] {
+        let limits = AgentLimits { context, tool_tokens, ..AgentLimits::default() };
+        assert_eq!(limits.max_tool_tokens(), expected, "{context} {tool_tokens:?}");
     }
 }

@@ -6,7 +6,7 @@ use super::*;
 use crate::provider::ModelError;
 
 #[tokio::test]
-async fn a_wait_is_told_before_the_answer() {
+async fn retry_event_precedes_the_response() {
     for format in FORMATS {
         let busy = Answer::fail(AnswerFailure::Status(503, Some("0".into())));
         let stage = AgentFixture::with_responses([busy, Answer::text("done")]);
@@ -22,7 +22,7 @@ async fn a_wait_is_told_before_the_answer() {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_can_be_cancelled() {
+async fn run_can_be_cancelled_during_retry_delay() {
     let stage = AgentFixture::with_responses([Answer::fail(AnswerFailure::Status(503, Some("60".into())))]);
     let agent = stage.agent(ApiFormat::Anthropic).await;
     let mut run = agent.start_run(Conversation::default(), vec![TurnBlock::Text("go".into())]);

@@ -30,7 +30,7 @@ async fn stage(script: Script) -> AgentFixture {
 }
 
 #[tokio::test]
-async fn its_last_words_are_the_outcome_and_its_calls_are_its_own() {
+async fn last_message_is_the_outcome_and_caller_is_sub_agent() {
     let script = delegation_script(Answer::call("ping", json!({})))
         .when(result("found pong"), Answer::text("done"))
         .when(result("pong"), Answer::text("found pong"));
@@ -65,7 +65,7 @@ async fn its_last_words_are_the_outcome_and_its_calls_are_its_own() {
 }
 
 #[tokio::test]
-async fn it_cannot_delegate_and_gets_no_new_tools() {
+async fn sub_agent_has_no_agent_tool_and_no_late_tools() {
     let script = delegation_script(Answer::call("add", json!({})))
         .when(result("unknown tool Agent"), Answer::text("found out"))
         .when(result("added"), Answer::call("late", json!({})).with_block(Say::call("Agent", json!({}))))
@@ -84,7 +84,7 @@ async fn it_cannot_delegate_and_gets_no_new_tools() {
 }
 
 #[tokio::test]
-async fn why_it_did_not_finish_is_told() {
+async fn unfinished_sub_agent_reports_the_reason() {
     let script = delegation_script(Answer { stop: Some(wharf_testkit::modeld::Stop::Refusal), ..Answer::text("no") })
         .when(result("the model refused"), Answer::text("done"));
     let stage = stage(script).await;
@@ -102,7 +102,7 @@ fn endless_script() -> Script {
 }
 
 #[tokio::test]
-async fn its_requests_count_against_those_of_its_agent() {
+async fn sub_agent_requests_count_against_the_parent_limit() {
     let stage = stage(endless_script()).await;
     let number = AtomicUsize::new(0);
     stage.tool("ping", move |_| {
@@ -125,7 +125,7 @@ async fn its_requests_count_against_those_of_its_agent() {
 }
 
 #[tokio::test]
-async fn what_it_costs_is_told_and_its_effort_is_the_agents() {
+async fn sub_agent_reports_usage_and_inherits_effort() {
     let script = delegation_script(Answer::call("ping", json!({})))
         .when(result("found pong"), Answer::text("done"))
         .when(result("pong"), Answer::text("found pong"));
@@ -157,7 +157,7 @@ impl Tool for SinkCapturingSubAgent {
 }
 
 #[tokio::test]
-async fn cancelled_with_its_agent_its_calls_are_withdrawn_before_the_end() {
+async fn parent_cancel_cancels_sub_agent_calls_first() {
     let stage =
         AgentFixture::new(delegation_script(Answer::call("hang", json!({})).with_block(Say::call("hang", json!({})))));
     let sub_agent = SubAgent::new(stage.model(ApiFormat::Anthropic).await, &stage.registry, AgentLimits::default());

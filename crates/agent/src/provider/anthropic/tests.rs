@@ -16,7 +16,7 @@ fn decode_events(events: &[&str]) -> Result<Vec<ModelEvent>, ModelError> {
 }
 
 #[test]
-fn text_comes_in_pieces_and_then_whole() {
+fn text_deltas_precede_the_complete_block() {
     let events = decode_events(&[
         r#"{"type":"message_start","message":{"id":"msg_1","usage":{"input_tokens":10,"cache_read_input_tokens":90,"cache_creation_input_tokens":5,"output_tokens":1}}}"#,
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
@@ -42,7 +42,7 @@ fn text_comes_in_pieces_and_then_whole() {
 }
 
 #[test]
-fn thoughts_and_blocks_unknown_here_are_kept_as_they_came() {
+fn thinking_and_unknown_blocks_are_preserved_verbatim() {
     let events = decode_events(&[
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#,
         r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"Hm. "}}"#,
@@ -71,7 +71,7 @@ fn thoughts_and_blocks_unknown_here_are_kept_as_they_came() {
 }
 
 #[test]
-fn calls_in_parallel_are_told_apart() {
+fn interleaved_tool_calls_are_separated() {
     let events = decode_events(&[
         r#"{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"a","name":"add","input":{}}}"#,
         r#"{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"b","name":"sub"}}"#,
@@ -101,7 +101,7 @@ fn calls_in_parallel_are_told_apart() {
 }
 
 #[test]
-fn an_answer_ends_for_a_reason() {
+fn stop_reasons_are_mapped() {
     for (reason, expected) in [
         ("end_turn", StopReason::EndTurn),
         ("stop_sequence", StopReason::EndTurn),
@@ -117,7 +117,7 @@ fn an_answer_ends_for_a_reason() {
 }
 
 #[test]
-fn trouble_in_the_stream_is_an_error() {
+fn error_and_malformed_events_are_errors() {
     let error =
         decode_events(&[r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#]).unwrap_err();
     assert!(error.is_retryable(), "{error}");
@@ -142,7 +142,7 @@ fn conversation() -> Conversation {
 }
 
 #[test]
-fn a_request_has_everything_in_its_place() {
+fn request_encoding_is_complete() {
     let (conversation, tools) = (conversation(), tools(ApiFormat::Anthropic));
     let effort = Some(ReasoningEffort::High);
     let request =
@@ -180,7 +180,7 @@ fn a_request_has_everything_in_its_place() {
 }
 
 #[test]
-fn a_model_thinks_only_where_the_api_lets_it() {
+fn thinking_is_requested_only_where_the_api_allows_it() {
     let provider = provider(ApiFormat::Anthropic, "http://127.0.0.1:1");
     let conversation = conversation();
     let fresh = Conversation { system: None, turns: conversation.turns[..1].to_vec() };
@@ -200,7 +200,7 @@ fn a_model_thinks_only_where_the_api_lets_it() {
 }
 
 #[test]
-fn an_effort_is_written_as_the_model_knows_it() {
+fn effort_encoding_depends_on_model_generation() {
     let conversation = conversation();
     let (auto, any) = (ToolChoice::Auto, ToolChoice::Any);
     let adaptive = json!({"type": "adaptive", "display": "summarized"});

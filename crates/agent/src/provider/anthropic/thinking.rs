@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_is_told_to_think_as_its_generation_knows_it() {
+    fn adaptive_thinking_is_detected_from_model_name() {
         for (model, expected) in [
             ("claude-sonnet-5", true),
             ("claude-opus-5-5", true),

@@ -131,7 +131,9 @@ pub(in crate::provider) fn encode_request(
     provider: &ModelProvider,
     request: &CompletionRequest<'_>,
 ) -> Result<Vec<u8>, serde_json::Error> {
-    let (source, tools) = (provider.source_id(), &request.tools.offered);
+    let source = provider.source_id();
+    // Many servers ignore `none`, so no tools are sent then.
+    let tools = if matches!(request.tool_choice, ToolChoice::Never) { &[][..] } else { &request.tools.offered[..] };
     let system = request.conversation.system.as_deref().filter(|text| !text.is_empty());
     let mut messages: Vec<ChatMessage<'_>> =
         system.map(|content| ChatMessage::System { content }).into_iter().collect();

@@ -13,7 +13,7 @@ fn decode_events(events: &[&str]) -> Result<Vec<ModelEvent>, ModelError> {
 }
 
 #[test]
-fn text_and_thoughts_come_in_pieces_and_then_whole() {
+fn text_and_reasoning_deltas_precede_complete_blocks() {
     let events = decode_events(&[
         r#"{"id":"c1","choices":[{"index":0,"delta":{"role":"assistant","content":null},"finish_reason":null}]}"#,
         r#"{"id":"c1","choices":[{"index":0,"delta":{"reasoning_content":"Hm."}}]}"#,
@@ -39,7 +39,7 @@ fn text_and_thoughts_come_in_pieces_and_then_whole() {
 }
 
 #[test]
-fn calls_in_parallel_are_told_apart() {
+fn interleaved_tool_calls_are_separated() {
     let begun = |index, id: &str, name: &str| ModelEvent::ToolCallBegun { index, id: id.into(), name: name.into() };
     let more = |index, json: &str| ModelEvent::ToolCallDelta { index, json: json.into() };
     let events = decode_events(&[
@@ -65,7 +65,7 @@ fn calls_in_parallel_are_told_apart() {
 }
 
 #[test]
-fn calls_without_places_or_ids_get_them() {
+fn missing_call_indices_and_ids_are_assigned() {
     let events = decode_events(&[
         r#"{"id":"c7","choices":[{"delta":{"tool_calls":[{"id":"a","function":{"name":"add","arguments":"{}"}},{"id":"b","function":{"name":"sub"}}]}}]}"#,
         r#"{"id":"c7","choices":[{"delta":{"tool_calls":[{"index":2,"function":{"name":"mul"}}]},"finish_reason":"stop"}]}"#,
@@ -80,7 +80,7 @@ fn calls_without_places_or_ids_get_them() {
 }
 
 #[test]
-fn an_answer_ends_for_a_reason_or_is_not_whole() {
+fn finish_reasons_are_mapped_and_required_for_done() {
     for (reason, expected) in [
         ("stop", StopReason::EndTurn),
         ("tool_calls", StopReason::ToolCalls),
@@ -103,7 +103,7 @@ fn an_answer_ends_for_a_reason_or_is_not_whole() {
 }
 
 #[test]
-fn trouble_in_the_stream_is_an_error() {
+fn error_and_malformed_events_are_errors() {
     let error = decode_events(&[r#"{"error":{"message":"Slow down","code":"rate_limit_exceeded"}}"#]).unwrap_err();
     assert!(error.is_retryable() && error.to_string().contains("Slow down"), "{error}");
     let error = decode_events(&[r#"{"error":{"message":"too long","type":"exceed_context_size_error","code":400}}"#])
@@ -131,7 +131,7 @@ fn conversation() -> Conversation {
 }
 
 #[test]
-fn a_request_has_everything_in_its_place() {
+fn request_encoding_is_complete() {
     let (conversation, tools) = (conversation(), tools(ApiFormat::ChatCompletions));
     let tool_choice = ToolChoice::Tool("add");
     let request = CompletionRequest {
@@ -170,7 +170,7 @@ fn a_request_has_everything_in_its_place() {
 }
 
 #[test]
-fn openai_itself_gets_the_new_name_of_the_limit() {
+fn max_completion_tokens_is_sent_to_openai_only() {
     let conversation = Conversation::default();
     let tools = Arc::default();
     let request =

@@ -18,7 +18,7 @@ fn encode_schema(format: ApiFormat, schema: &str) -> Result<String, UnencodableR
 }
 
 #[test]
-fn names_are_made_to_fit_and_found_again() {
+fn invalid_tool_names_are_aliased_and_resolved_back() {
     let long = "t".repeat(65);
     let names = ["add", "mcp__git__log-all", "größe", "a b", "a.b", "", &long, "日本語"];
     let tools: Vec<ModelToolDefinition> = names.iter().map(|name| tool(name, r#"{"type":"object"}"#)).collect();
@@ -35,7 +35,7 @@ fn names_are_made_to_fit_and_found_again() {
 }
 
 #[test]
-fn one_bad_tool_is_withheld_and_the_others_stay() {
+fn unencodable_tool_is_withheld_from_the_offer() {
     let good = r#"{"type":"object"}"#;
     let tools = [tool("a", good), tool("b", r#"{"type":"string"}"#), tool("a", good), tool("c", good)];
     let compiled = encode_tools(ApiFormat::Anthropic, &tools);
@@ -47,7 +47,7 @@ fn one_bad_tool_is_withheld_and_the_others_stay() {
 }
 
 #[test]
-fn a_schema_is_written_as_each_format_takes_it() {
+fn schemas_are_encoded_per_api_format() {
     use ApiFormat::{Anthropic, ChatCompletions, Responses};
     for (format, schema, expected) in [
         (Anthropic, "{}", r#"{"type":"object","properties":{}}"#),
@@ -87,7 +87,7 @@ fn a_schema_is_written_as_each_format_takes_it() {
 }
 
 #[test]
-fn what_cannot_be_defined_says_why() {
+fn unencodable_schema_has_a_reason() {
     let bomb = (0..20)
         .map(|n| format!(r##""d{n}":{{"items":{{"$ref":"#/$defs/d{0}"}},"not":{{"$ref":"#/$defs/d{0}"}}}}"##, n + 1));
     let bomb = bomb.collect::<Vec<_>>().join(",");

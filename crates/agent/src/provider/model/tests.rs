@@ -1,11 +1,11 @@
-use std::io::{Read, Write};
+use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
 use wharf_net::NetOptions;
 use wharf_spec::Secret;
-use wharf_testkit::transport_faults::{AcceptedConnection, Endpoint};
+use wharf_testkit::transport_faults::{AcceptedConnection, Endpoint, read_request};
 
 use super::*;
 use crate::conversation::{Conversation, ConversationTurn, TurnBlock, TurnRole};
@@ -45,17 +45,8 @@ impl LoopbackApi {
 }
 
 fn receive(guest: &mut AcceptedConnection) -> Option<(String, String)> {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        let mut byte = [0];
-        guest.read_exact(&mut byte).ok()?;
-        head.push(byte[0]);
-    }
-    let head = String::from_utf8_lossy(&head).into_owned();
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
-    let mut body = vec![0; length.unwrap_or(0)];
-    guest.read_exact(&mut body).ok()?;
-    Some((head, String::from_utf8_lossy(&body).into_owned()))
+    let request = read_request(guest).ok()??;
+    Some((request.head.clone(), request.text()))
 }
 
 fn http_response(status: &str, headers: &str, body: &str) -> String {
@@ -86,7 +77,7 @@ async fn all_events(model: &Model) -> Result<Vec<ModelEvent>, ModelError> {
 }
 
 #[tokio::test]
-async fn each_format_asks_at_its_place_and_reads_its_answer() {
+async fn each_format_has_its_endpoint_and_response_decoder() {
     let anthropic = [
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"hello"}}"#,
         r#"{"type":"message_stop"}"#,
@@ -113,7 +104,7 @@ async fn each_format_asks_at_its_place_and_reads_its_answer() {
 }
 
 #[tokio::test]
-async fn an_api_that_has_too_much_to_do_is_asked_again() {
+async fn overload_responses_are_retried_up_to_the_limit() {
     let now = "Retry-After: 0\r\n";
     let done = stream_response(&[r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#]);
     let busy = || http_response("429 Too Many Requests", now, "");
@@ -135,7 +126,7 @@ async fn an_api_that_has_too_much_to_do_is_asked_again() {
 }
 
 #[tokio::test]
-async fn once_an_answer_has_begun_nothing_is_asked_again() {
+async fn started_response_is_not_retried() {
     let overloaded = r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#;
     let api = LoopbackApi::start(vec![stream_response(&[r#"{"choices":[{"delta":{"content":"x"}}]}"#, overloaded])]);
     let error = all_events(&api.model(ApiFormat::ChatCompletions, None).await).await.unwrap_err();
@@ -146,7 +137,7 @@ async fn once_an_answer_has_begun_nothing_is_asked_again() {
 }
 
 #[tokio::test]
-async fn what_opens_the_api_is_never_repeated() {
+async fn credentials_in_error_messages_are_redacted() {
     let said = r#"{"error":{"message":"no token-0001","type":"bad_token-0001"}}"#;
     let begun = r#"{"choices":[{"delta":{"content":"x"}}]}"#;
     for answer in
@@ -162,7 +153,7 @@ async fn what_opens_the_api_is_never_repeated() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_says_what_to_do() {
+async fn failed_requests_report_actionable_errors() {
     let refused =
         |key: &str| http_response("401 Unauthorized", "", &format!(r#"{{"error":{{"message":"bad key {key}"}}}}"#));
     let page = http_response("200 OK", "Content-Type: text/html\r\n", "<h1>Welcome</h1>");

@@ -13,7 +13,7 @@ fn decode_events(events: &[&str]) -> Result<Vec<ModelEvent>, ModelError> {
 }
 
 #[test]
-fn text_and_thoughts_come_in_pieces_and_then_whole() {
+fn text_and_reasoning_deltas_precede_complete_blocks() {
     let reasoning = r#"{"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":"ZW5j"}"#;
     let search = r#"{"id":"ws_1","type":"web_search_call","n":1.50}"#;
     let events = decode_events(&[
@@ -46,7 +46,7 @@ fn text_and_thoughts_come_in_pieces_and_then_whole() {
 }
 
 #[test]
-fn calls_in_parallel_are_told_apart() {
+fn interleaved_tool_calls_are_separated() {
     let events = decode_events(&[
         r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","id":"f0","call_id":"a","name":"add","arguments":""}}"#,
         r#"{"type":"response.output_item.added","item":{"type":"function_call","id":"f1","call_id":"b","name":"sub","arguments":""}}"#,
@@ -75,7 +75,7 @@ fn calls_in_parallel_are_told_apart() {
 }
 
 #[test]
-fn an_answer_ends_for_a_reason() {
+fn stop_reasons_are_mapped() {
     let refusal = r#"{"type":"message","content":[{"type":"refusal","refusal":"No."}]}"#;
     for (response, expected) in [
         ("{}".to_owned(), StopReason::EndTurn),
@@ -91,7 +91,7 @@ fn an_answer_ends_for_a_reason() {
 }
 
 #[test]
-fn trouble_in_the_stream_is_an_error() {
+fn error_and_malformed_events_are_errors() {
     for (event, expected, passes) in [
         (r#"{"type":"error","code":"rate_limit_exceeded","message":"Slow"}"#, "Slow (rate_limit_exceeded)", true),
         (r#"{"type":"error","error":{"type":"server_error","message":"Oh"}}"#, "Oh (server_error)", true),
@@ -133,7 +133,7 @@ fn encode_json(base: &str, effort: Option<ReasoningEffort>, thoughts: ReasoningM
 }
 
 #[test]
-fn a_request_has_everything_in_its_place() {
+fn request_encoding_is_complete() {
     let picture = json!({"type": "input_image", "image_url": "data:image/png;base64,aGk="});
     let text = |text: &str| json!({"type": "input_text", "text": text});
     let parameters = json!({"type": "object", "properties": {}});
@@ -160,7 +160,7 @@ fn a_request_has_everything_in_its_place() {
 }
 
 #[test]
-fn others_than_openai_get_pictures_after_the_results() {
+fn non_openai_hosts_get_images_after_the_results() {
     let value = encode_json("http://127.0.0.1:9", None, ReasoningMode::GivenOut);
     let input = value["input"].as_array().unwrap();
     let [.., output, message] = input.as_slice() else { panic!("{value}") };
@@ -173,7 +173,7 @@ fn others_than_openai_get_pictures_after_the_results() {
 }
 
 #[test]
-fn thoughts_are_asked_for_where_there_may_be_any() {
+fn encrypted_reasoning_is_requested_where_supported() {
     let (openai, other, low) = ("https://api.openai.com", "http://127.0.0.1:9", Some(ReasoningEffort::Low));
     for (base, effort, thoughts, expected) in [
         (openai, None, ReasoningMode::GivenOut, true),

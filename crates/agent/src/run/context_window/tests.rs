@@ -70,7 +70,7 @@ fn check(before: &[(&str, &str)], excess: u64, reach: ShortenScope, expected: &s
 }
 
 #[test]
-fn the_oldest_goes_first_and_no_more_than_needed() {
+fn oldest_results_are_shortened_first_and_minimally() {
     use ShortenScope::{All, Old, Utmost};
     let long = [("do", "9000"), ("", "9000"), ("", "9000")];
     check(&long, 0, Old, "do 9000 9000 9000", (0, 0));
@@ -84,7 +84,7 @@ fn the_oldest_goes_first_and_no_more_than_needed() {
 }
 
 #[test]
-fn pictures_go_before_texts() {
+fn images_are_removed_before_text_is_cut() {
     let mixed = [("do", "9000"), ("", "p"), ("", "p")];
     check(&mixed, 100, ShortenScope::Old, "do 9000 - p", (1, 0));
     check(&mixed, 2000, ShortenScope::Old, "do 1000 - p", (2, 0));
@@ -92,7 +92,7 @@ fn pictures_go_before_texts() {
 }
 
 #[test]
-fn what_servers_said_goes_before_answers() {
+fn relayed_text_is_shortened_before_turns_are_dropped() {
     use ShortenScope::{All, Old, Utmost};
     let said = [("do", "10+9000"), ("", "10+p"), ("", "10+9000")];
     check(&said, 100, Old, "do 10 +9000 10 +- 10 +9000", (1, 0));
@@ -104,7 +104,7 @@ fn what_servers_said_goes_before_answers() {
 }
 
 #[test]
-fn a_turn_of_nothing_else_keeps_the_last_word_of_a_server() {
+fn turn_of_relayed_text_only_retains_its_last_block() {
     let mut conversation = Conversation::default();
     conversation.turns.push(user(vec![TurnBlock::Relayed("x".repeat(900)), TurnBlock::Relayed("x".repeat(900))]));
     let cost = shorten(&mut conversation, 100_000, ShortenScope::Utmost);
@@ -113,14 +113,14 @@ fn a_turn_of_nothing_else_keeps_the_last_word_of_a_server() {
 }
 
 #[test]
-fn the_words_of_the_person_stay() {
+fn user_text_is_never_removed() {
     let said = [("one", "9000"), ("two", "9000"), ("three", "100")];
     check(&said, 100_000, ShortenScope::Old, "one two three 100", (2, 2));
     check(&[("one", "10")], 100_000, ShortenScope::Old, "one 10", (0, 0));
 }
 
 #[test]
-fn what_was_cut_says_so() {
+fn truncation_is_marked_in_the_text() {
     let mut text = "ü".repeat(1000);
     let saved = truncate_text(&mut text, 401);
     let expected = format!("{}\n(truncated: 1600 bytes removed)", "ü".repeat(200));
@@ -129,7 +129,7 @@ fn what_was_cut_says_so() {
 }
 
 #[test]
-fn what_an_api_counted_is_believed() {
+fn reported_token_count_replaces_the_estimate() {
     let mut conversation = rounds(&[("do", "9000")]);
     let mut gauge = TokenEstimator { definitions: 50, ..TokenEstimator::default() };
     assert_eq!(gauge.estimate(&conversation), 50 + estimate_tokens(9000 + 2 + 3));
@@ -144,7 +144,7 @@ fn what_an_api_counted_is_believed() {
 }
 
 #[test]
-fn every_picture_can_be_left_out() {
+fn every_image_can_be_removed() {
     let mut conversation = rounds(&[("do", "p+p"), ("", "10+p")]);
     assert_eq!(remove_images(&mut conversation), 3);
     assert_eq!(shape(&conversation), "do - +- 10 +-");

@@ -181,7 +181,7 @@ fn shape(conversation: &Conversation) -> String {
 }
 
 #[test]
-fn an_answer_without_calls_is_the_end() {
+fn response_without_calls_to_execute_ends_the_run() {
     for (blocks, stop, turns, ending) in [
         (vec![text("hello")], StopReason::EndTurn, "hi | hello", RunEnding::Done),
         (vec![reasoning_block(), text("hello")], StopReason::ToolCalls, "hi | ~ hello", RunEnding::Done),
@@ -201,7 +201,7 @@ fn an_answer_without_calls_is_the_end() {
 }
 
 #[test]
-fn results_go_back_in_the_order_of_the_calls_in_one_turn() {
+fn results_follow_call_order_in_one_turn() {
     let mut play = MachineFixture::in_first_request();
     play.answer(
         &[reasoning_block(), text("look"), call("1", "a"), call("2", "b"), call("3", "c")],
@@ -219,7 +219,7 @@ fn results_go_back_in_the_order_of_the_calls_in_one_turn() {
 }
 
 #[test]
-fn a_call_that_cannot_be_read_is_answered_and_not_made() {
+fn malformed_call_gets_error_result_without_execution() {
     let mut play = MachineFixture::in_first_request();
     let TurnBlock::ToolCall { id, name, arguments, .. } = call("1", "a") else { panic!() };
     play.answer(&[TurnBlock::ToolCall { id, name, arguments, malformed: Some("{\"a".into()) }], StopReason::ToolCalls);
@@ -233,7 +233,7 @@ fn a_call_that_cannot_be_read_is_answered_and_not_made() {
 }
 
 #[test]
-fn calls_that_were_whole_before_an_answer_became_too_long_are_made() {
+fn complete_calls_of_truncated_response_are_executed() {
     let mut play = MachineFixture::in_first_request();
     play.answer(&[text("look"), call("1", "a"), call("2", "a"), call("3", "b"), call("4", "c")], StopReason::MaxTokens);
     assert_eq!(play.open, ["1", "3"]);
@@ -249,7 +249,7 @@ fn calls_that_were_whole_before_an_answer_became_too_long_are_made() {
 }
 
 #[test]
-fn a_paused_answer_goes_on_in_the_same_turn() {
+fn paused_response_continues_in_same_turn() {
     let mut play = MachineFixture::in_first_request();
     play.answer(&[text("wait")], StopReason::Paused);
     assert!(!play.machine.takes_notes());
@@ -259,7 +259,7 @@ fn a_paused_answer_goes_on_in_the_same_turn() {
 }
 
 #[test]
-fn cancelled_at_any_moment_the_conversation_is_whole() {
+fn conversation_is_well_formed_after_any_cancellation() {
     let end = |mut play: MachineFixture, turns: &str| {
         play.step(RunInput::Cancelled);
         play.check(turns, Some(RunEnding::Cancelled));
@@ -286,7 +286,7 @@ fn cancelled_at_any_moment_the_conversation_is_whole() {
 }
 
 #[test]
-fn after_a_failure_one_can_just_try_again() {
+fn failed_run_can_be_retried() {
     let mut play = MachineFixture::in_first_request();
     play.step(RunInput::Failed(ModelError::Incomplete));
     play.check("hi", Some(RunEnding::Failed(ModelError::Incomplete)));
@@ -306,7 +306,7 @@ fn after_a_failure_one_can_just_try_again() {
 }
 
 #[test]
-fn who_repeats_himself_is_told_and_then_stopped() {
+fn repetition_is_reported_then_the_model_answers_without_tools() {
     let mut play = MachineFixture::in_first_request();
     for _ in 0..5 {
         play.round(&[("a", "same")]);
@@ -320,13 +320,33 @@ fn who_repeats_himself_is_told_and_then_stopped() {
     };
     assert_eq!((repeated(&play), play.run_ending()), (vec![3, 4], None));
     assert_eq!(play.done.iter().filter(|done| **done == "call").count(), 3);
+    assert_eq!(play.machine.tool_choice(), ToolChoice::Auto);
     play.round(&[("a", "same")]);
-    assert_eq!((repeated(&play), play.run_ending()), (vec![3, 4, 5], Some(&RunEnding::Looping)));
+    assert_eq!((repeated(&play), play.run_ending()), (vec![3, 4, 5], None));
+    assert_eq!(play.machine.tool_choice(), ToolChoice::Never);
+    play.answer(&[TurnBlock::Text("That is all.".into())], StopReason::EndTurn);
+    assert_eq!(play.run_ending(), Some(&RunEnding::Looping));
+    let last = play.machine.conversation().turns.last().unwrap();
+    assert_eq!(last.blocks, [TurnBlock::Text("That is all.".into())]);
     assert_eq!(find_defect(play.machine.conversation()), None);
 }
 
 #[test]
-fn who_does_something_else_is_not_stopped() {
+fn call_in_the_final_answer_is_not_executed() {
+    let mut play = MachineFixture::in_first_request();
+    (0..7).for_each(|_| play.round(&[("a", "same")]));
+    assert_eq!(play.run_ending(), Some(&RunEnding::Looping));
+    assert_eq!(play.done.iter().filter(|done| **done == "call").count(), 3);
+    assert_eq!(find_defect(play.machine.conversation()), None);
+    let limits = AgentLimits { requests: 6, ..AgentLimits::default() };
+    let mut play = MachineFixture::new(Conversation::default(), "hi", limits);
+    play.gather();
+    (0..6).for_each(|_| play.round(&[("a", "same")]));
+    assert_eq!(play.run_ending(), Some(&RunEnding::Looping), "no request is left for an answer");
+}
+
+#[test]
+fn varied_calls_do_not_end_the_run() {
     let mut play = MachineFixture::in_first_request();
     for number in 0..20 {
         play.round(&[("poll", &number.to_string()), ("a", "same")]);
@@ -343,7 +363,7 @@ fn who_does_something_else_is_not_stopped() {
 }
 
 #[test]
-fn requests_are_counted() {
+fn request_limit_ends_the_run() {
     let mut play =
         MachineFixture::new(Conversation::default(), "hi", AgentLimits { requests: 2, ..AgentLimits::default() });
     play.gather();
@@ -356,17 +376,17 @@ fn requests_are_counted() {
 }
 
 #[test]
-fn a_loop_of_ten_calls_at_once_is_noticed_and_ended() {
+fn loop_of_ten_parallel_calls_ends_the_run() {
     let mut play = MachineFixture::in_first_request();
     let ten: Vec<(&str, &str)> = NAMES[..10].iter().map(|name| (*name, "same")).collect();
-    (0..6).for_each(|_| play.round(&ten));
+    (0..7).for_each(|_| play.round(&ten));
     assert_eq!(play.run_ending(), Some(&RunEnding::Looping));
     assert_eq!(play.done.iter().filter(|done| **done == "call").count(), 30);
     assert_eq!(find_defect(play.machine.conversation()), None);
 }
 
 #[test]
-fn requests_that_others_made_are_counted() {
+fn exhausted_shared_budget_ends_the_run_at_next_request() {
     let mut play = MachineFixture::in_first_request();
     play.step(RunInput::OutOfRequests);
     assert_eq!(play.run_ending(), None, "it is being answered");
@@ -377,7 +397,7 @@ fn requests_that_others_made_are_counted() {
 }
 
 #[test]
-fn notes_stand_behind_the_results() {
+fn notes_follow_the_results() {
     let notes = wharf_tools::NoteQueue::default();
     notes.push("files", "changed");
     let mut play = MachineFixture::in_first_request();

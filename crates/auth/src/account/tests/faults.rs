@@ -15,7 +15,7 @@ use crate::vault::{StoredLogin, Vault};
 const RENEW: &str = "renew r0 at https://as.example/token";
 
 #[tokio::test]
-async fn o01_tokens_are_renewed_half_a_minute_before_they_end() {
+async fn o01_tokens_are_refreshed_30s_before_expiry() {
     for (passed, expected) in [(0, "a0"), (LIFE - 30_001, "a0"), (LIFE - 30_000, "a1"), (LIFE + 300_000, "a1")] {
         let bench = AccountBench::logged_in();
         bench.pass(passed);
@@ -25,7 +25,7 @@ async fn o01_tokens_are_renewed_half_a_minute_before_they_end() {
 }
 
 #[tokio::test]
-async fn o01_a_token_that_the_server_finds_too_old_is_renewed_once() {
+async fn o01_rejected_token_is_refreshed_once() {
     let bench = AccountBench::logged_in();
     let (_, serial) = bench.carried().await.unwrap().unwrap();
     bench.refused(Some(serial)).await.unwrap();
@@ -37,7 +37,7 @@ async fn o01_a_token_that_the_server_finds_too_old_is_renewed_once() {
 }
 
 #[tokio::test]
-async fn o02_t47_what_another_process_has_renewed_is_adopted_without_a_request() {
+async fn o02_t47_tokens_refreshed_by_another_process_are_adopted() {
     let bench = AccountBench::logged_in();
     let other = bench.another();
     for account in [&bench.account, &other] {
@@ -56,7 +56,7 @@ async fn o02_t47_what_another_process_has_renewed_is_adopted_without_a_request()
 }
 
 #[tokio::test]
-async fn o02_what_another_process_has_renewed_long_ago_is_renewed_from_there() {
+async fn o02_expired_tokens_of_another_process_are_refreshed() {
     let bench = AccountBench::logged_in();
     bench.carried().await.unwrap();
     let theirs = StoredLogin { tokens: Some(tokens("their-access", Some("their-refresh"))), ..kept("", None) };
@@ -67,7 +67,7 @@ async fn o02_what_another_process_has_renewed_long_ago_is_renewed_from_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn o03_only_invalid_grant_takes_the_tokens_away() {
+async fn o03_only_invalid_grant_deletes_tokens() {
     let unclear = || TokenError::Unclear("500".to_owned());
     for (answer, remedy, are_kept) in [
         (refused_with("invalid_grant"), AuthRecovery::Login, false),
@@ -94,7 +94,7 @@ async fn o03_only_invalid_grant_takes_the_tokens_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn o03_renewing_is_tried_again_after_a_while_that_doubles() {
+async fn o03_failed_refresh_is_retried_with_exponential_backoff() {
     let bench = AccountBench::logged_in();
     bench.pass(LIFE);
     for (round, pause) in [1, 2, 4, 8, 16, 32, 60, 60].into_iter().enumerate() {
@@ -110,7 +110,7 @@ async fn o03_renewing_is_tried_again_after_a_while_that_doubles() {
 }
 
 #[tokio::test]
-async fn o03_tokens_that_have_not_ended_are_used_when_renewing_fails_in_passing() {
+async fn o03_unexpired_tokens_are_used_after_transient_failure() {
     let bench = AccountBench::logged_in();
     bench.script.answer(Err(TokenError::Unclear("503".to_owned())));
     bench.pass(LIFE - 10_000);
@@ -121,7 +121,7 @@ async fn o03_tokens_that_have_not_ended_are_used_when_renewing_fails_in_passing(
 }
 
 #[tokio::test]
-async fn t47_invalid_grant_takes_nothing_away_that_somebody_has_kept_meanwhile() {
+async fn t47_invalid_grant_does_not_delete_newer_tokens() {
     let bench = AccountBench::logged_in();
     bench.script.close();
     bench.script.answer(Err(refused_with("invalid_grant")));
@@ -137,7 +137,7 @@ async fn t47_invalid_grant_takes_nothing_away_that_somebody_has_kept_meanwhile()
 }
 
 #[tokio::test]
-async fn o05_what_was_renewed_is_kept_before_it_is_used_and_whoever_asked_may_be_gone() {
+async fn o05_refreshed_tokens_are_stored_after_caller_cancels() {
     let bench = AccountBench::logged_in();
     bench.script.close();
     bench.pass(LIFE);
@@ -153,7 +153,7 @@ async fn o05_what_was_renewed_is_kept_before_it_is_used_and_whoever_asked_may_be
 }
 
 #[tokio::test]
-async fn o05_what_cannot_be_kept_is_used_and_never_given_up_for_what_is_spent() {
+async fn o05_unstorable_tokens_are_used_instead_of_stored_ones() {
     let bench = AccountBench::logged_in();
     bench.script.close();
     bench.pass(LIFE);
@@ -174,7 +174,7 @@ async fn o05_what_cannot_be_kept_is_used_and_never_given_up_for_what_is_spent() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn o06_nobody_renews_while_another_holds_the_lock() {
+async fn o06_refresh_waits_for_the_lock_of_another_process() {
     let bench = AccountBench::logged_in();
     bench.pass(LIFE);
     let held = bench.vault.lock(&key(), Duration::ZERO).unwrap();
@@ -195,7 +195,7 @@ async fn o06_nobody_renews_while_another_holds_the_lock() {
 }
 
 #[tokio::test]
-async fn o17_tokens_of_which_nobody_knows_when_they_end_are_good_until_refused() {
+async fn o17_tokens_without_expiry_are_valid_until_rejected() {
     let bench = AccountBench::new(None);
     let endless = TokenSet { expires_at: None, ..tokens("endless", Some("r0")) };
     bench.vault.save(&key(), &StoredLogin { tokens: Some(endless), ..kept("", None) }).unwrap();
@@ -210,7 +210,7 @@ async fn o17_tokens_of_which_nobody_knows_when_they_end_are_good_until_refused()
 }
 
 #[tokio::test(start_paused = true)]
-async fn o18_a_hundred_callers_make_one_request_and_wait_half_a_minute() {
+async fn o18_hundred_callers_share_one_request_and_time_out() {
     let bench = AccountBench::logged_in();
     bench.script.close();
     bench.pass(LIFE);
@@ -232,7 +232,7 @@ async fn o18_a_hundred_callers_make_one_request_and_wait_half_a_minute() {
 }
 
 #[tokio::test]
-async fn o19_a_logout_wins_over_a_renewal_in_flight() {
+async fn o19_logout_wins_over_refresh_in_flight() {
     let bench = AccountBench::logged_in();
     bench.script.close();
     bench.pass(LIFE);
@@ -248,7 +248,7 @@ async fn o19_a_logout_wins_over_a_renewal_in_flight() {
 }
 
 #[tokio::test]
-async fn o19_a_logout_in_another_process_wins_as_well() {
+async fn o19_logout_in_another_process_wins_over_refresh() {
     let bench = AccountBench::logged_in();
     bench.script.close();
     bench.pass(LIFE);
@@ -266,7 +266,7 @@ async fn o19_a_logout_in_another_process_wins_as_well() {
 }
 
 #[tokio::test]
-async fn o20_a_clock_that_jumps_costs_a_renewal_and_nothing_else() {
+async fn o20_clock_jump_costs_only_one_refresh() {
     let day = 86_400_000;
     let bench = AccountBench::logged_in();
     bench.carried().await.unwrap();
@@ -281,7 +281,7 @@ async fn o20_a_clock_that_jumps_costs_a_renewal_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn t43_tokens_are_shown_to_their_own_origin_and_never_in_the_clear() {
+async fn t43_tokens_are_sent_only_to_their_https_origin() {
     let bench = AccountBench::logged_in();
     bench.carried().await.unwrap();
     for (url, is_shown) in [
@@ -300,7 +300,7 @@ async fn t43_tokens_are_shown_to_their_own_origin_and_never_in_the_clear() {
 }
 
 #[tokio::test]
-async fn t43_what_was_got_for_another_address_is_not_shown_to_this_one() {
+async fn t43_tokens_for_another_url_are_not_sent() {
     let bench = AccountBench::new(None);
     for url in ["https://other.example/mcp", "http://mcp.example/mcp", "nonsense"] {
         bench.vault.save(&key(), &StoredLogin { url: url.to_owned(), ..kept("a0", Some("r0")) }).unwrap();
@@ -322,7 +322,7 @@ async fn t43_what_was_got_for_another_address_is_not_shown_to_this_one() {
 }
 
 #[tokio::test]
-async fn o13_a_damaged_file_asks_for_a_login_when_the_server_does() {
+async fn o13_damaged_file_needs_login_only_on_rejection() {
     let bench = AccountBench::logged_in();
     fs::write(bench.folder.path().join("mcp-auth.json"), "{").unwrap();
     assert_eq!(bench.carried().await.unwrap(), None);
@@ -332,7 +332,7 @@ async fn o13_a_damaged_file_asks_for_a_login_when_the_server_does() {
 }
 
 #[tokio::test]
-async fn nothing_is_read_or_asked_for_a_server_that_wants_nothing() {
+async fn server_without_auth_causes_no_reads_or_requests() {
     let bench = AccountBench::new(None);
     for _ in 0..3 {
         assert_eq!(bench.carried().await.unwrap(), None);
@@ -346,7 +346,7 @@ fn flat() -> StoredLogin {
 }
 
 #[tokio::test]
-async fn the_flat_form_is_renewed_where_the_server_says_now() {
+async fn flat_login_is_refreshed_at_the_discovered_endpoint() {
     let bench = AccountBench::new(None).with(|options| options.takes_flat = true);
     bench.vault.save(&key(), &flat()).unwrap();
     bench.pass(LIFE);
@@ -357,7 +357,7 @@ async fn the_flat_form_is_renewed_where_the_server_says_now() {
 }
 
 #[tokio::test]
-async fn t45_what_does_not_say_where_it_is_renewed_is_shown_to_no_other_and_to_nobody_presumed() {
+async fn t45_refresh_token_is_not_sent_to_a_presumed_issuer() {
     let elsewhere = StoredLogin { issuer: "https://other.example".to_owned(), ..flat() };
     let unnamed = StoredLogin { token_endpoint: String::new(), ..kept("a0", Some("r0")) };
     for (kept, named) in
@@ -373,7 +373,7 @@ async fn t45_what_does_not_say_where_it_is_renewed_is_shown_to_no_other_and_to_n
 }
 
 #[tokio::test]
-async fn t43_the_flat_form_is_shown_only_where_the_entry_is_the_users_own() {
+async fn t43_flat_login_is_used_only_for_user_entries() {
     let bench = AccountBench::new(None);
     bench.vault.save(&key(), &flat()).unwrap();
     assert_eq!(bench.carried().await.unwrap(), None);
@@ -383,7 +383,7 @@ async fn t43_the_flat_form_is_shown_only_where_the_entry_is_the_users_own() {
 }
 
 #[tokio::test]
-async fn o01_tokens_that_last_less_than_a_minute_are_renewed_when_half_of_it_is_over() {
+async fn o01_short_lived_tokens_are_refreshed_at_half_life() {
     for (passed, expected) in [(0, "a0"), (9_999, "a0"), (10_000, "a1"), (60_000, "a1")] {
         let bench = AccountBench::new(None);
         let short = TokenSet { expires_at: Some(START + 20_000), ..tokens("a0", Some("r0")) };
@@ -394,7 +394,7 @@ async fn o01_tokens_that_last_less_than_a_minute_are_renewed_when_half_of_it_is_
 }
 
 #[tokio::test]
-async fn o02_what_another_process_has_kept_and_has_ended_is_taken_over_where_nothing_can_be_renewed() {
+async fn o02_expired_login_of_another_process_is_refreshed() {
     let bench = AccountBench::new(None);
     assert_eq!(bench.carried().await.unwrap(), None);
     bench.vault.save(&key(), &kept("a0", Some("r0"))).unwrap();

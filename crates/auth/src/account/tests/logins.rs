@@ -10,7 +10,7 @@ use wharf_net::Authorizer;
 const LOGIN: &str = "log in at https://as.example as new client for -";
 
 #[tokio::test]
-async fn o10_a_second_login_joins_the_first() {
+async fn o10_concurrent_logins_share_one_flow() {
     let bench = AccountBench::new(Some(Arc::new(ConsentingBrowser)));
     bench.script.close();
     let logins: Vec<_> = (0..3)
@@ -35,7 +35,7 @@ async fn o10_a_second_login_joins_the_first() {
 }
 
 #[tokio::test]
-async fn a_login_that_nobody_waits_for_is_given_up() {
+async fn abandoned_login_is_cancelled() {
     let bench = AccountBench::new(None);
     bench.script.close();
     let account = bench.account.clone();
@@ -50,7 +50,7 @@ async fn a_login_that_nobody_waits_for_is_given_up() {
 }
 
 #[tokio::test]
-async fn o19_a_logout_wins_over_a_login_in_flight() {
+async fn o19_logout_wins_over_login_in_flight() {
     let bench = AccountBench::new(None);
     bench.script.close();
     let account = bench.account.clone();
@@ -64,7 +64,7 @@ async fn o19_a_logout_wins_over_a_login_in_flight() {
 }
 
 #[tokio::test]
-async fn a_logout_gives_back_and_forgets() {
+async fn logout_revokes_and_deletes_tokens() {
     let bench = AccountBench::logged_in();
     bench.carried().await.unwrap();
     assert!(bench.account.log_out().await.unwrap().was_kept);
@@ -77,7 +77,7 @@ async fn a_logout_gives_back_and_forgets() {
 }
 
 #[tokio::test]
-async fn a_login_elsewhere_is_found_when_the_server_asks_for_one() {
+async fn login_by_another_process_is_found_on_rejection() {
     let bench = AccountBench::new(None);
     assert_eq!(bench.carried().await.unwrap(), None);
     bench.vault.save(&key(), &kept("elsewhere", None)).unwrap();

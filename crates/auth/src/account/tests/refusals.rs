@@ -25,7 +25,7 @@ fn attended() -> AccountBench {
 }
 
 #[tokio::test]
-async fn o01_a_server_that_is_never_content_does_not_go_on_for_ever() {
+async fn o01_repeated_rejections_end_after_refresh_and_login() {
     let bench = attended();
     let mut refusals = 0;
     let error = loop {
@@ -49,7 +49,7 @@ async fn o01_a_server_that_is_never_content_does_not_go_on_for_ever() {
 }
 
 #[tokio::test]
-async fn a_refresh_token_that_is_refused_for_good_leads_to_a_login() {
+async fn rejected_refresh_token_starts_a_login() {
     let bench = attended();
     bench.script.answer(Err(refused_with("invalid_grant")));
     let (_, serial) = bench.carried().await.unwrap().unwrap();
@@ -60,7 +60,7 @@ async fn a_refresh_token_that_is_refused_for_good_leads_to_a_login() {
 }
 
 #[tokio::test]
-async fn without_a_person_there_is_only_saying_so() {
+async fn unattended_rejection_reports_the_recovery() {
     let bench = AccountBench::new(None);
     assert_eq!(bench.refused(None).await.unwrap_err().remedy, AuthRecovery::Login);
     bench.vault.save(&key(), &kept("a0", None)).unwrap();
@@ -75,7 +75,7 @@ async fn without_a_person_there_is_only_saying_so() {
 }
 
 #[tokio::test]
-async fn t45_o14_where_the_issuer_has_moved_nothing_old_is_shown_to_anybody() {
+async fn t45_o14_moved_issuer_sees_no_old_client_or_tokens() {
     let bench = attended();
     let (_, serial) = bench.carried().await.unwrap().unwrap();
     bench.script.move_to("https://new.example");
@@ -92,7 +92,7 @@ async fn t45_o14_where_the_issuer_has_moved_nothing_old_is_shown_to_anybody() {
 }
 
 #[tokio::test]
-async fn t45_a_client_that_was_registered_at_the_new_issuer_before_is_used_again() {
+async fn t45_client_registered_at_new_issuer_is_reused() {
     let bench = attended();
     let there = StoredLogin { issuer: "https://new.example".to_owned(), tokens: None, asked: None, ..kept("", None) };
     bench.vault.save(&key(), &there).unwrap();
@@ -104,7 +104,7 @@ async fn t45_a_client_that_was_registered_at_the_new_issuer_before_is_used_again
 }
 
 #[tokio::test(start_paused = true)]
-async fn t48_a_person_is_asked_for_more_twice_in_ten_minutes() {
+async fn t48_step_up_is_requested_at_most_twice_in_ten_minutes() {
     let bench = attended();
     let more = async || {
         let (_, serial) = bench.carried().await.unwrap().unwrap();
@@ -124,7 +124,7 @@ async fn t48_a_person_is_asked_for_more_twice_in_ten_minutes() {
 }
 
 #[tokio::test]
-async fn t48_those_who_were_refused_before_the_last_step_up_only_try_again() {
+async fn t48_rejections_before_the_last_step_up_are_only_retried() {
     let bench = attended();
     let (_, serial) = bench.carried().await.unwrap().unwrap();
     for _ in 0..5 {
@@ -134,7 +134,7 @@ async fn t48_those_who_were_refused_before_the_last_step_up_only_try_again() {
 }
 
 #[tokio::test]
-async fn tokens_are_never_got_for_a_server_they_could_not_be_shown_to() {
+async fn plain_http_server_gets_no_login() {
     let bench = attended();
     let mut options =
         AccountOptions::new(key(), "http://mcp.example/mcp".parse().unwrap(), bench.vault.clone() as Arc<dyn Vault>);
@@ -176,7 +176,7 @@ fn nonce_wanted(nonce: &'static str, serial: u64) -> AuthRejection {
 }
 
 #[tokio::test]
-async fn a_nonce_that_the_server_wants_is_taken_without_a_renewal() {
+async fn demanded_nonce_is_used_without_a_refresh() {
     let bench = bound();
     let (token, first, serial) = proven(&bench).await;
     assert_eq!((token.as_str(), first.get("nonce")), ("DPoP bound", None));
@@ -192,7 +192,7 @@ async fn a_nonce_that_the_server_wants_is_taken_without_a_renewal() {
 }
 
 #[tokio::test]
-async fn a_server_that_wants_one_nonce_after_the_other_does_not_go_on_for_ever() {
+async fn repeated_nonce_demands_end_in_a_refresh() {
     let bench = bound();
     let mut nonces = 0;
     while bench.script.seen().is_empty() {
@@ -207,7 +207,7 @@ async fn a_server_that_wants_one_nonce_after_the_other_does_not_go_on_for_ever()
 }
 
 #[tokio::test]
-async fn tokens_that_cannot_be_shown_are_renewed_when_the_server_asks() {
+async fn unusable_tokens_are_refreshed_on_rejection() {
     let bench = AccountBench::new(None);
     for (access, token_type) in [("a\nb", "Bearer"), ("bound without a key", "DPoP")] {
         let tokens = TokenSet { token_type: token_type.to_owned(), ..tokens(access, Some("r0")) };

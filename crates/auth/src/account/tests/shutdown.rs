@@ -36,7 +36,7 @@ async fn renewing() -> AccountBench {
 }
 
 #[tokio::test]
-async fn o05_the_end_of_a_program_waits_for_a_renewal_under_way() {
+async fn o05_exit_waits_for_refresh_in_flight() {
     let bench = renewing().await;
     let finishing = bench.account.finish();
     tokio::pin!(finishing);
@@ -52,7 +52,7 @@ async fn o05_the_end_of_a_program_waits_for_a_renewal_under_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn o05_the_end_of_a_program_does_not_wait_for_ever() {
+async fn o05_exit_wait_times_out() {
     let bench = renewing().await;
     let began = tokio::time::Instant::now();
     bench.account.finish().await;
@@ -61,7 +61,7 @@ async fn o05_the_end_of_a_program_does_not_wait_for_ever() {
 }
 
 #[tokio::test]
-async fn a_login_that_cannot_be_kept_is_used_and_renewed_all_the_same() {
+async fn unstorable_login_is_used_and_refreshed() {
     for was_logged_in in [false, true] {
         let bench = if was_logged_in { AccountBench::logged_in() } else { AccountBench::new(None) };
         let in_the_way = bench.block_writes();
@@ -76,7 +76,7 @@ async fn a_login_that_cannot_be_kept_is_used_and_renewed_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_login_is_not_lost_to_somebody_who_never_lets_go_of_the_lock() {
+async fn login_succeeds_while_another_process_holds_the_lock() {
     let bench = AccountBench::new(None);
     let _held = bench.vault.lock(&key(), Duration::ZERO).unwrap();
     let account = bench.account.clone();
@@ -89,7 +89,7 @@ async fn a_login_is_not_lost_to_somebody_who_never_lets_go_of_the_lock() {
 }
 
 #[tokio::test]
-async fn o12_what_is_in_a_keyring_that_is_not_in_use_can_be_forgotten_and_replaced() {
+async fn o12_login_in_unused_keyring_can_be_deleted_and_replaced() {
     let bench = AccountBench::logged_in();
     let noted = || {
         let text = r#"{"version":1,"servers":{"s":{"accounts":{"":{"in_keyring":true}}}}}"#;
@@ -108,7 +108,7 @@ async fn o12_what_is_in_a_keyring_that_is_not_in_use_can_be_forgotten_and_replac
 }
 
 #[tokio::test]
-async fn what_went_wrong_is_told_though_it_cannot_be_noted() {
+async fn refresh_error_is_reported_though_it_cannot_be_stored() {
     for (answer, remedy) in [
         (refused_with("invalid_grant"), AuthRecovery::Login),
         (TokenError::Unclear("503".to_owned()), AuthRecovery::Waiting),
@@ -128,7 +128,7 @@ async fn what_went_wrong_is_told_though_it_cannot_be_noted() {
 }
 
 #[tokio::test]
-async fn o19_a_logout_wins_over_another_process_while_our_own_renewal_waits_for_it() {
+async fn o19_logout_wins_over_another_process_holding_the_lock() {
     let bench = AccountBench::logged_in();
     bench.pass(LIFE);
     let theirs = bench.vault.lock(&key(), Duration::ZERO).unwrap();
@@ -147,7 +147,7 @@ async fn o19_a_logout_wins_over_another_process_while_our_own_renewal_waits_for_
 }
 
 #[tokio::test]
-async fn o19_a_login_after_a_logout_does_not_join_one_before_it() {
+async fn o19_login_after_logout_does_not_join_the_earlier_one() {
     let bench = AccountBench::new(None);
     bench.script.close();
     let log_in = || {
@@ -167,7 +167,7 @@ async fn o19_a_login_after_a_logout_does_not_join_one_before_it() {
 }
 
 #[tokio::test]
-async fn a_logout_gives_back_what_was_got_from_every_issuer() {
+async fn logout_revokes_tokens_of_every_issuer() {
     let bench = AccountBench::logged_in();
     let moved = StoredLogin { issuer: "https://new.example".to_owned(), ..kept("new", None) };
     bench.vault.save(&key(), &moved).unwrap();

@@ -29,7 +29,7 @@ fn unattended() -> AccountBench {
 }
 
 #[tokio::test(start_paused = true)]
-async fn o14_an_issuer_has_not_moved_because_nobody_says_where_it_is() {
+async fn o14_failed_discovery_does_not_mean_a_moved_issuer() {
     let nowhere = || Some(Err(LoginError::Discovery("404".to_owned())));
     for found in [Some(Ok(EndpointSource::Presumed)), nowhere(), None] {
         let bench = attended();
@@ -44,7 +44,7 @@ async fn o14_an_issuer_has_not_moved_because_nobody_says_where_it_is() {
 }
 
 #[tokio::test]
-async fn t45_nothing_is_renewed_for_a_server_that_describes_another() {
+async fn t45_wrong_resource_metadata_prevents_refresh() {
     let wrong = LoginError::WrongResource { found: "a".to_owned(), dialled: "b".to_owned() };
     for error in [wrong, LoginError::Unsafe("http".to_owned())] {
         let bench = attended();
@@ -56,7 +56,7 @@ async fn t45_nothing_is_renewed_for_a_server_that_describes_another() {
 }
 
 #[tokio::test]
-async fn o01_a_token_that_is_refused_twice_counts_once() {
+async fn o01_second_rejection_of_the_same_token_is_not_counted() {
     let bench = attended();
     let (_, serial) = bench.carried().await.unwrap().unwrap();
     bench.refused(Some(serial)).await.unwrap();
@@ -70,7 +70,7 @@ async fn o01_a_token_that_is_refused_twice_counts_once() {
 }
 
 #[tokio::test]
-async fn o01_where_nobody_can_log_in_a_server_that_takes_nothing_asks_for_a_login() {
+async fn o01_unattended_rejections_request_a_login() {
     let bench = AccountBench::logged_in();
     for _ in 0..3 {
         bench.pass(LIFE);
@@ -80,7 +80,7 @@ async fn o01_where_nobody_can_log_in_a_server_that_takes_nothing_asks_for_a_logi
 }
 
 #[tokio::test]
-async fn o01_a_refusal_without_a_word_costs_a_renewal_and_a_login_at_most() {
+async fn o01_bare_401_costs_one_refresh_and_one_login_at_most() {
     let bench = attended();
     let bare = |serial| AuthRejection { status: 401, headers: HeaderMap::new(), serial };
     for round in 1.. {
@@ -95,7 +95,7 @@ async fn o01_a_refusal_without_a_word_costs_a_renewal_and_a_login_at_most() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tokens_that_are_got_alone_are_not_asked_for_again_at_once() {
+async fn failed_client_credentials_request_is_backed_off() {
     let bench = unattended();
     bench.pass(LIFE - 10_000);
     bench.script.fail(LoginError::Unreachable("nobody answers".to_owned()));
@@ -113,7 +113,7 @@ async fn tokens_that_are_got_alone_are_not_asked_for_again_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tokens_that_are_got_alone_are_waited_for_half_a_minute() {
+async fn client_credentials_request_times_out_after_30s() {
     let bench = unattended();
     bench.script.close();
     bench.pass(LIFE);
@@ -135,7 +135,7 @@ async fn tokens_that_are_got_alone_are_waited_for_half_a_minute() {
 }
 
 #[tokio::test]
-async fn t48_everything_that_was_wanted_is_asked_for() {
+async fn t48_login_requests_all_demanded_scopes_once() {
     let bench = AccountBench::logged_in();
     let (_, serial) = bench.carried().await.unwrap().unwrap();
     for (challenge, shown) in [
@@ -152,7 +152,7 @@ async fn t48_everything_that_was_wanted_is_asked_for() {
 }
 
 #[tokio::test]
-async fn what_the_server_said_is_known_to_whoever_logs_in_later() {
+async fn challenge_is_used_by_the_next_login_only() {
     let bench = AccountBench::new(None);
     let challenge = r#"Bearer resource_metadata="https://mcp.example/about", scope="read""#;
     bench.account.on_rejection(refusal(401, challenge, None)).await.unwrap_err();
@@ -165,7 +165,7 @@ async fn what_the_server_said_is_known_to_whoever_logs_in_later() {
 }
 
 #[tokio::test]
-async fn t48_whoever_is_turned_away_does_not_wait_for_somebody_to_agree_to_more() {
+async fn t48_401_refresh_does_not_wait_for_a_step_up_login() {
     let bench = attended();
     let (_, serial) = bench.carried().await.unwrap().unwrap();
     bench.script.close();

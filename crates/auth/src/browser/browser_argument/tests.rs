@@ -105,7 +105,7 @@ const REFUSED: [&str; 52] = [
 ];
 
 #[test]
-fn t38_cve_2025_6514_addresses_are_harmless_or_refused() {
+fn t38_cve_2025_6514_urls_are_encoded_or_refused() {
     assert!(PLAIN.len() + ENCODED.len() + REFUSED.len() >= 80);
     for url in PLAIN {
         assert_eq!(browser_argument(url).as_deref(), Ok(url));
@@ -113,7 +113,7 @@ fn t38_cve_2025_6514_addresses_are_harmless_or_refused() {
     for (url, expected) in ENCODED {
         assert_eq!(browser_argument(url).as_deref(), Ok(expected), "{url}");
     }
-    let endless = format!("https://h/{}", "x".repeat(LONGEST));
+    let endless = format!("https://h/{}", "x".repeat(MAX_URL_BYTES));
     for url in REFUSED.into_iter().chain([endless.as_str()]) {
         let refused = browser_argument(url);
         assert!(matches!(refused, Err(VisitError::NotPossible(_))), "{url:?}: {refused:?}");
@@ -122,7 +122,7 @@ fn t38_cve_2025_6514_addresses_are_harmless_or_refused() {
 
 /// Even an opener that is a shell script without quoting runs nothing and opens a single URL.
 #[test]
-fn t38_cve_2025_6514_an_opener_gets_one_argument_and_runs_nothing() {
+fn t38_cve_2025_6514_opener_gets_one_inert_argument() {
     let folder = tempfile::tempdir().unwrap();
     let (opener, seen) = (folder.path().join("xdg-open"), folder.path().join("seen"));
     let script =

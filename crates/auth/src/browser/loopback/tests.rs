@@ -29,7 +29,7 @@ fn loopback(port: Option<u16>) -> (LoopbackBrowser, oneshot::Receiver<()>) {
 
 #[cfg(target_os = "linux")]
 #[tokio::test(start_paused = true)]
-async fn a_system_short_of_something_is_asked_ten_times_a_second() {
+async fn failing_accept_is_retried_ten_times_a_second() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     // Every accept fails from now on.
@@ -75,7 +75,7 @@ async fn visit(redirect_uri: &str, query: &str) -> String {
 
 /// A common attack without a CVE: a forged callback ends a login or is mistaken for its result.
 #[tokio::test]
-async fn t44_two_hundred_hostile_callbacks_and_then_the_real_one() {
+async fn t44_real_callback_succeeds_after_200_hostile_ones() {
     let (loopback, _is_open) = loopback(None);
     let visit_ready = loopback.prepare().await.unwrap();
     let redirect_uri = visit_ready.redirect_uri().to_owned();
@@ -119,7 +119,7 @@ async fn crowd(redirect_uri: &str, count: usize, sent: &[u8]) -> Vec<TcpStream> 
 }
 
 #[tokio::test]
-async fn a_crowd_that_says_nothing_does_not_keep_the_real_callback_out() {
+async fn idle_connections_do_not_block_the_callback() {
     for (count, sent) in [(161, &b""[..]), (161, b"GET /"), (1000, b"")] {
         let (loopback, _is_open) = loopback(None);
         let ready = loopback.prepare().await.unwrap();
@@ -136,7 +136,7 @@ async fn a_crowd_that_says_nothing_does_not_keep_the_real_callback_out() {
 }
 
 #[tokio::test]
-async fn t44_an_error_with_the_right_state_ends_it_without_an_echo() {
+async fn t44_error_callback_ends_the_login_without_echo() {
     let (loopback, _is_open) = loopback(None);
     let ready = loopback.prepare().await.unwrap();
     let redirect_uri = ready.redirect_uri().to_owned();
@@ -150,7 +150,7 @@ async fn t44_an_error_with_the_right_state_ends_it_without_an_echo() {
 }
 
 #[tokio::test]
-async fn t44_a_head_without_end_is_cut_off() {
+async fn t44_endless_request_head_is_cut_off() {
     let (loopback, _is_open) = loopback(None);
     let ready = loopback.prepare().await.unwrap();
     let redirect_uri = ready.redirect_uri().to_owned();
@@ -162,7 +162,7 @@ async fn t44_a_head_without_end_is_cut_off() {
 }
 
 #[tokio::test]
-async fn o09_a_port_in_use_leads_to_another() {
+async fn o09_busy_port_falls_back_to_another() {
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let port = taken.local_addr().unwrap().port();
     let (loopback, _is_open) = loopback(Some(port));
@@ -171,7 +171,7 @@ async fn o09_a_port_in_use_leads_to_another() {
 }
 
 #[tokio::test]
-async fn a_port_that_is_given_and_free_is_the_one() {
+async fn configured_free_port_is_used() {
     // Another process may take the port between the probe and the bind, but not every time.
     for _ in 0..20 {
         let found = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
@@ -186,7 +186,7 @@ async fn a_port_that_is_given_and_free_is_the_one() {
 }
 
 #[test]
-fn a_client_that_was_described_comes_back_to_a_path_that_stays() {
+fn preregistered_client_has_a_fixed_callback_path() {
     let of = |settings: &AuthSettings| LoopbackBrowser::new(settings, Arc::new(RecordingOpener(Mutex::new(None)))).path;
     let named = |id: &str| AuthSettings { client_id: Some(id.to_owned()), ..AuthSettings::default() };
     let described = AuthSettings { client_metadata_url: Some("https://c/".to_owned()), ..AuthSettings::default() };
@@ -195,7 +195,7 @@ fn a_client_that_was_described_comes_back_to_a_path_that_stays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn o08_and_o20_nobody_is_waited_for_longer_than_the_patience() {
+async fn o08_o20_login_without_callback_times_out() {
     let (loopback, is_open) = loopback(None);
     let began = Instant::now();
     let ready = loopback.prepare().await.unwrap();
@@ -205,7 +205,7 @@ async fn o08_and_o20_nobody_is_waited_for_longer_than_the_patience() {
 }
 
 #[tokio::test]
-async fn o08_whoever_declines_ends_it() {
+async fn o08_declined_login_closes_the_port() {
     struct DecliningOpener;
     impl PageOpener for DecliningOpener {
         fn open(&self, _: &LoginPage) -> AuthFuture<Result<(), VisitError>> {
@@ -232,7 +232,7 @@ impl PageOpener for HangingOpener {
 }
 
 #[tokio::test]
-async fn whoever_comes_back_before_the_answer_is_let_in() {
+async fn callback_before_the_opener_returns_is_accepted() {
     let loopback = LoopbackBrowser::new(&AuthSettings::default(), Arc::new(HangingOpener));
     let ready = loopback.prepare().await.unwrap();
     let redirect_uri = ready.redirect_uri().to_owned();
@@ -243,9 +243,9 @@ async fn whoever_comes_back_before_the_answer_is_let_in() {
 }
 
 #[tokio::test]
-async fn a_question_nobody_answers_ends_with_the_patience() {
+async fn unanswered_opener_times_out() {
     let mut loopback = LoopbackBrowser::new(&AuthSettings::default(), Arc::new(HangingOpener));
-    loopback.patience = Duration::ZERO;
+    loopback.max_wait = Duration::ZERO;
     let ready = loopback.prepare().await.unwrap();
     assert_eq!(ready.open_and_wait(page()).await.unwrap_err(), VisitError::TooLate(0));
 }

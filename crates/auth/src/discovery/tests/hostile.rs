@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn t42_a_login_that_could_be_stolen_is_not_begun() {
+async fn t42_missing_s256_support_prevents_login() {
     let world = DiscoveryBench::described();
     for methods in [json!(null), json!([]), json!(["plain"]), json!("S256"), json!({"S256": true}), json!(["s256"])] {
         let mut document = metadata(&world.authority.origin());
@@ -15,7 +15,7 @@ async fn t42_a_login_that_could_be_stolen_is_not_begun() {
 }
 
 #[tokio::test]
-async fn pkce_is_no_matter_where_no_code_is_sent() {
+async fn pkce_is_not_required_without_a_code() {
     let mut world = DiscoveryBench::described();
     let mut document = metadata(&world.authority.origin());
     document["code_challenge_methods_supported"] = json!(null);
@@ -25,7 +25,7 @@ async fn pkce_is_no_matter_where_no_code_is_sent() {
 }
 
 #[tokio::test]
-async fn t39_endpoints_that_nobody_should_go_to_are_refused() {
+async fn t39_unsafe_endpoint_urls_are_refused() {
     let world = DiscoveryBench::described();
     for place in ["authorization_endpoint", "token_endpoint"] {
         for address in [
@@ -49,7 +49,7 @@ async fn t39_endpoints_that_nobody_should_go_to_are_refused() {
 }
 
 #[tokio::test]
-async fn t40_descriptions_lead_to_no_hidden_place() {
+async fn t40_metadata_urls_to_private_addresses_are_refused() {
     let canary = StaticSite::start();
     let port = canary.port();
     for host in ["10.0.0.1", "169.254.169.254", "[fd00:ec2::254]", "[::ffff:192.168.0.1]", "0.0.0.0", "100.64.0.1"] {
@@ -80,7 +80,7 @@ async fn told_of_metadata(bytes: Vec<u8>) -> String {
 }
 
 #[tokio::test]
-async fn o07_what_came_instead_is_told() {
+async fn o07_discovery_errors_describe_the_response() {
     let document = |value: Value| http_response("200 OK", "", &value.to_string());
     for (bytes, expected) in [
         (http_response("404 Not Found", "", ""), ": responded with 404 Not Found"),
@@ -117,7 +117,7 @@ async fn o07_what_came_instead_is_told() {
 }
 
 #[tokio::test]
-async fn o07_endpoints_that_are_missing_are_named() {
+async fn o07_missing_endpoints_are_named() {
     let world = DiscoveryBench::described();
     for (place, value) in [
         ("authorization_endpoint", json!(null)),
@@ -135,7 +135,7 @@ async fn o07_endpoints_that_are_missing_are_named() {
 }
 
 #[tokio::test]
-async fn t49_hostile_documents_are_errors_or_cut() {
+async fn t49_hostile_documents_yield_short_errors() {
     let deep = |depth: usize| format!("{{\"resource\":{}1{}}}", "[".repeat(depth), "]".repeat(depth));
     let flood = format!("{{\"scopes_supported\":[{}\"s\"]}}", "\"s\",".repeat(100_000));
     let huge = format!("{{\"resource\":\"{}\"}}", "x".repeat(2 << 20));
@@ -169,7 +169,7 @@ async fn t49_hostile_documents_are_errors_or_cut() {
 }
 
 #[tokio::test]
-async fn t49_lists_are_cut_and_what_is_no_word_is_left_out() {
+async fn t49_lists_are_truncated_and_non_strings_skipped() {
     let world = DiscoveryBench::described();
     let many: Vec<String> = (0..10_000).map(|number| format!("s{number}")).collect();
     let mut description = world.description();

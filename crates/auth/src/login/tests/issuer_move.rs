@@ -6,15 +6,15 @@ use crate::revoke::{RevocationOutcome, revoke};
 use crate::vault::{AccountKey, MemoryVault, Vault as _};
 
 /// Returns the stored login after a login at this test server.
-async fn kept(desk: &ScriptedSite) -> StoredLogin {
-    describe_servers(desk, &json!({}));
-    desk.queue_response("/register", "201 Created", "", "{\"client_id\":\"first\"}");
-    desk.queue_document("/token", &tokens());
-    log_in_as(desk, &InstantBrowser::default(), None).await.unwrap()
+async fn kept(site: &ScriptedSite) -> StoredLogin {
+    describe_servers(site, &json!({}));
+    site.queue_response("/register", "201 Created", "", "{\"client_id\":\"first\"}");
+    site.queue_document("/token", &tokens());
+    log_in_as(site, &InstantBrowser::default(), None).await.unwrap()
 }
 
 #[tokio::test]
-async fn t45_another_issuer_never_sees_the_client_or_the_tokens_from_before() {
+async fn t45_new_issuer_never_sees_old_client_or_tokens() {
     let device = json!({"device_code": "dc", "user_code": "AB", "verification_uri": "https://as/d", "interval": 1});
     for on_device in [false, true] {
         let (old, new) = (ScriptedSite::start(), ScriptedSite::start());
@@ -29,13 +29,13 @@ async fn t45_another_issuer_never_sees_the_client_or_the_tokens_from_before() {
         assert_eq!(person.asked("client_id"), if on_device { vec![] } else { vec!["second"] });
         let bodies = ["/register", "/device", "/token"].map(|path| new.requests_for(path)).concat();
         assert_eq!(bodies.len(), if on_device { 3 } else { 2 });
-        let shown = |secret: &str| bodies.iter().any(|asked| asked.body.contains(secret));
+        let shown = |secret: &str| bodies.iter().any(|asked| asked.text().contains(secret));
         assert!(shown("second") && !shown("first") && !shown("=rt"));
     }
 }
 
 #[tokio::test]
-async fn o14_a_client_given_for_one_issuer_is_not_tried_at_another() {
+async fn o14_configured_client_is_not_used_at_another_issuer() {
     let (old, mut new) = (ScriptedSite::start(), ScriptedSite::start());
     let before = kept(&old).await;
     describe_servers(&new, &json!({}));
@@ -52,7 +52,7 @@ async fn o14_a_client_given_for_one_issuer_is_not_tried_at_another() {
 }
 
 #[tokio::test]
-async fn o14_an_issuer_that_is_still_among_those_named_is_not_left() {
+async fn o14_issuer_still_listed_remains_in_use() {
     let (server, first) = (ScriptedSite::start(), ScriptedSite::start());
     let (here, there) = (server.origin(), first.origin());
     first.queue_document("/.well-known/oauth-authorization-server", &metadata(&there, &there, &json!({})));
@@ -84,85 +84,85 @@ async fn o14_an_issuer_that_is_still_among_those_named_is_not_left() {
 }
 
 #[tokio::test]
-async fn o04_what_a_renewal_leaves_out_stays() {
-    let desk = ScriptedSite::start();
-    let mut before = kept(&desk).await;
+async fn o04_refresh_preserves_omitted_fields() {
+    let site = ScriptedSite::start();
+    let mut before = kept(&site).await;
     let tokens = before.tokens.as_mut().unwrap();
     tokens.scope = Some("a".to_owned());
     before.client.secret = Some(Secret::new("s"));
     before.client.proof = TokenEndpointAuth::ClientSecretBasic;
     let renewed = json!({"access_token": "at2", "token_type": "Bearer"});
-    desk.queue_document("/token", &renewed);
+    site.queue_document("/token", &renewed);
     // The queue still contains the first response.
-    sendable(renew(&desk.attempt(), &before)).await.unwrap();
-    let after = renew(&desk.attempt(), &before).await.unwrap();
+    sendable(renew(&site.attempt(), &before)).await.unwrap();
+    let after = renew(&site.attempt(), &before).await.unwrap();
     assert_eq!((after.access.reveal(), after.refresh, after.scope), ("at2", Some(Secret::new("rt")), Some("a".into())));
     assert_eq!(after.expires_at, None);
-    let asked = desk.requests_for("/token");
+    let asked = site.requests_for("/token");
     let asked = asked.last().unwrap();
-    let resource = desk.origin() + "/mcp";
+    let resource = site.origin() + "/mcp";
     for (name, value) in [("grant_type", "refresh_token"), ("refresh_token", "rt"), ("resource", &resource)] {
-        assert_eq!(asked.field(name).as_deref(), Some(value), "{name}");
+        assert_eq!(form_field(asked, name).as_deref(), Some(value), "{name}");
     }
-    assert!(asked.headers["authorization"].starts_with("Basic "));
+    assert!(asked.header("authorization").unwrap().starts_with("Basic "));
     before.tokens.as_mut().unwrap().refresh = None;
-    assert!(matches!(renew(&desk.attempt(), &before).await, Err(LoginError::Needed { .. })));
+    assert!(matches!(renew(&site.attempt(), &before).await, Err(LoginError::Needed { .. })));
 }
 
 #[tokio::test]
-async fn a_bound_login_is_renewed_with_its_own_key() {
-    let desk = ScriptedSite::start();
-    let mut before = kept(&desk).await;
+async fn bound_login_is_refreshed_with_its_own_key() {
+    let site = ScriptedSite::start();
+    let mut before = kept(&site).await;
     let key = DpopKey::generate().unwrap();
     before.dpop_key = Some(key.stored_form().clone());
-    renew(&desk.attempt(), &before).await.unwrap();
-    assert!(desk.requests_for("/token").last().unwrap().headers.contains_key("dpop"));
+    renew(&site.attempt(), &before).await.unwrap();
+    assert!(site.requests_for("/token").last().unwrap().header("dpop").is_some());
     before.dpop_key = Some(Secret::new("damaged"));
-    assert!(matches!(renew(&desk.attempt(), &before).await, Err(LoginError::Vault(_))));
-    assert_eq!(desk.requests_for("/token").len(), 2);
+    assert!(matches!(renew(&site.attempt(), &before).await, Err(LoginError::Vault(_))));
+    assert_eq!(site.requests_for("/token").len(), 2);
 }
 
 #[tokio::test]
-async fn a_bound_login_is_renewed_as_no_other() {
-    let mut desk = ScriptedSite::start();
-    let plain = kept(&desk).await;
+async fn refresh_must_return_the_same_token_type() {
+    let mut site = ScriptedSite::start();
+    let plain = kept(&site).await;
     let mut bound = plain.clone();
     bound.dpop_key = Some(DpopKey::generate().unwrap().stored_form().clone());
     bound.tokens.as_mut().unwrap().token_type = "DPoP".to_owned();
-    assert!(matches!(renew(&desk.attempt(), &bound).await, Err(LoginError::Unsafe(_))));
-    desk.queue_document("/token", &json!({"access_token": "at2", "token_type": "dpop"}));
-    desk.queue_document("/token", &json!({"access_token": "at3"}));
+    assert!(matches!(renew(&site.attempt(), &bound).await, Err(LoginError::Unsafe(_))));
+    site.queue_document("/token", &json!({"access_token": "at2", "token_type": "dpop"}));
+    site.queue_document("/token", &json!({"access_token": "at3"}));
     // The queue still contains the first response.
-    assert!(renew(&desk.attempt(), &plain).await.is_ok());
-    assert!(matches!(renew(&desk.attempt(), &plain).await, Err(LoginError::Unsafe(_))));
-    let after = renew(&desk.attempt(), &bound).await.unwrap();
+    assert!(renew(&site.attempt(), &plain).await.is_ok());
+    assert!(matches!(renew(&site.attempt(), &plain).await, Err(LoginError::Unsafe(_))));
+    let after = renew(&site.attempt(), &bound).await.unwrap();
     assert_eq!((after.access.reveal(), after.is_bound()), ("at3", true));
     // If the settings require bound tokens, unbound ones are not used any more.
-    desk.settings.dpop = DpopMode::Always;
-    let asked = desk.requests_for("/token").len();
-    assert!(matches!(renew(&desk.attempt(), &plain).await, Err(LoginError::Needed { .. })));
-    assert_eq!(desk.requests_for("/token").len(), asked);
+    site.settings.dpop = DpopMode::Always;
+    let asked = site.requests_for("/token").len();
+    assert!(matches!(renew(&site.attempt(), &plain).await, Err(LoginError::Needed { .. })));
+    assert_eq!(site.requests_for("/token").len(), asked);
 }
 
 #[tokio::test]
-async fn tokens_are_given_back_and_it_is_said_how_that_went() {
-    let desk = ScriptedSite::start();
-    let mut before = kept(&desk).await;
-    desk.queue_response("/revoke", "200 OK", "", "").queue_response("/revoke", "200 OK", "", "");
-    desk.queue_response("/revoke", "503 Service Unavailable", "", "").queue_response("/revoke", "200 OK", "", "");
-    desk.queue_response("/revoke", "400 Bad Request", "", "{\"error\":\"unsupported_token_type\"}");
-    assert_eq!(sendable(revoke(&desk.attempt(), &before)).await, RevocationOutcome::All);
-    let given = |at: usize, name: &str| desk.requests_for("/revoke")[at].field(name).unwrap();
+async fn revocation_outcome_is_reported() {
+    let site = ScriptedSite::start();
+    let mut before = kept(&site).await;
+    site.queue_response("/revoke", "200 OK", "", "").queue_response("/revoke", "200 OK", "", "");
+    site.queue_response("/revoke", "503 Service Unavailable", "", "").queue_response("/revoke", "200 OK", "", "");
+    site.queue_response("/revoke", "400 Bad Request", "", "{\"error\":\"unsupported_token_type\"}");
+    assert_eq!(sendable(revoke(&site.attempt(), &before)).await, RevocationOutcome::All);
+    let given = |at: usize, name: &str| form_field(&site.requests_for("/revoke")[at], name).unwrap();
     assert_eq!((given(0, "token"), given(0, "token_type_hint")), ("rt".into(), "refresh_token".into()));
     assert_eq!((given(1, "token"), given(1, "client_id")), ("at".into(), "first".into()));
-    assert!(matches!(revoke(&desk.attempt(), &before).await, RevocationOutcome::Unsure(why) if why.contains("503")));
-    assert_eq!(desk.requests_for("/revoke").len(), 4);
+    assert!(matches!(revoke(&site.attempt(), &before).await, RevocationOutcome::Unsure(why) if why.contains("503")));
+    assert_eq!(site.requests_for("/revoke").len(), 4);
     assert!(
-        matches!(revoke(&desk.attempt(), &before).await, RevocationOutcome::Unsure(why) if why.contains("unsupported"))
+        matches!(revoke(&site.attempt(), &before).await, RevocationOutcome::Unsure(why) if why.contains("unsupported"))
     );
     before.revocation_endpoint = None;
-    assert_eq!(revoke(&desk.attempt(), &before).await, RevocationOutcome::NotTaken);
+    assert_eq!(revoke(&site.attempt(), &before).await, RevocationOutcome::NotTaken);
     before.tokens = None;
-    assert_eq!(revoke(&desk.attempt(), &before).await, RevocationOutcome::Nothing);
-    assert_eq!(desk.requests_for("/revoke").len(), 6);
+    assert_eq!(revoke(&site.attempt(), &before).await, RevocationOutcome::Nothing);
+    assert_eq!(site.requests_for("/revoke").len(), 6);
 }

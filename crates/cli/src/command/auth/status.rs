@@ -89,7 +89,7 @@ pub async fn run(args: &AuthStatusArgs, session: &CommandSession) -> CommandResu
     let is_usable = |row: &LoginRow| matches!(row.state(), TokenState::LoggedIn | TokenState::Renewable);
     let counts = |row: &&LoginRow| used.as_ref().is_none_or(|used| row.key == *used);
     let missing = args.word.is_some() && !rows.iter().filter(counts).any(is_usable);
-    Ok(if missing { CommandEnding::Told(FailureKind::LoginNeeded) } else { CommandEnding::Fine })
+    Ok(if missing { CommandEnding::Reported(FailureKind::LoginNeeded) } else { CommandEnding::Fine })
 }
 
 /// Accounts to show.
@@ -236,7 +236,7 @@ pub fn account_label(key: &AccountKey) -> String {
 fn show(session: &CommandSession, rows: &[LoginRow], place: &str) -> Result<(), Failure> {
     if session.console.manner.json {
         let items: Vec<Value> = rows.iter().map(LoginRow::document).collect();
-        return session.console.print_json(&json!({ "schema": 1, "place": place, "items": items }));
+        return session.console.print_document(true, &json!({ "place": place, "items": items }));
     }
     if rows.is_empty() {
         session.console.say("No logins, and no configured server uses one. Log in with: wharf auth SERVER");
@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn accounts_are_shown_without_secrets() {
+    fn account_labels_hide_secrets() {
         let key = |server: &str, account: &str| AccountKey { server: server.to_owned(), account: account.to_owned() };
         assert_eq!(account_label(&key("docs", "")), "docs");
         assert_eq!(account_label(&key("docs", "w\u{1b}rk")), "docs (w\\u{1b}rk)");
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_that_lasts_is_told_from_one_that_passes() {
+    fn permanent_refusals_are_distinguished_from_transient() {
         assert!(is_permanent_refusal("the authorization server refused: invalid_client (unknown)"));
         assert!(!is_permanent_refusal("the authorization server refused: temporarily_unavailable"));
         assert!(!is_permanent_refusal("the authorization server gave no answer that counts: HTTP 503"));

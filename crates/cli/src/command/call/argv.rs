@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn wharf_has_its_own_wherever_they_stand() {
+    fn wharf_options_are_recognised_anywhere() {
         check("wharf call git log --json a=1", "wharf call --json -- git log a=1");
         check("wharf call git log --max 3 --timeout 5 x", "wharf call --timeout 5 -- git log --max 3 x");
         check("wharf call --stdio x echo --all --env A=1", "wharf call --stdio x --env A=1 -- echo --all");
@@ -122,19 +122,19 @@ mod tests {
     }
 
     #[test]
-    fn everything_after_two_dashes_is_the_tools() {
+    fn arguments_after_double_dash_belong_to_the_tool() {
         check("wharf call a b --json -- --json --stdio x", "wharf call --json -- a b --json --stdio x");
     }
 
     #[test]
-    fn help_is_the_tools_once_it_is_named() {
+    fn help_after_the_tool_name_belongs_to_the_tool() {
         check("wharf call --help", "wharf call --help");
         check("wharf call git log --help", "wharf call -- git log --help");
         check("wharf call echo -h --stdio x", "wharf call --stdio x -- echo -h");
     }
 
     #[test]
-    fn other_commands_are_left_alone() {
+    fn other_commands_are_unchanged() {
         check("wharf tools call --x", "wharf tools call --x");
         check("wharf call --bogus a", "wharf call --bogus -- a");
     }

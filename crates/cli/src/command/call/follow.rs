@@ -8,10 +8,8 @@ use wharf_client::{CallError, Connection, RequestOptions, Started, TaskHandle, T
 use wharf_spec::UntrustedText;
 use wharf_wire::{Era, Progress, RawJson, Task, TaskStatus, ToolResult};
 
+use wharf_terminal::progress::ProgressText;
 use wharf_terminal::session::CommandSession;
-
-/// Width of the progress bar in cells.
-const PROGRESS_BAR_CELLS: usize = 20;
 
 /// Determines whether a call runs as a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,7 +112,11 @@ impl PreparedCall<'_> {
     fn show(&self, head: &str, news: &CallUpdate) {
         let console = &self.session.console;
         if console.shows_status() {
-            console.show_status(&format!("{head}  {}{}", progress_bar(news), update_text(news)));
+            let shown = match news {
+                CallUpdate::Progress(progress) => progress_text(progress).with_bar(),
+                CallUpdate::Task { .. } => update_text(news),
+            };
+            console.show_status(&format!("{head}  {shown}"));
         }
     }
 }
@@ -137,20 +139,9 @@ impl Drop for TaskCancelGuard<'_> {
     }
 }
 
-/// Draws the progress bar. Empty if the total is unknown.
-fn progress_bar(news: &CallUpdate) -> String {
-    match news {
-        CallUpdate::Progress(Progress { progress, total: Some(total), .. }) if *total > 0.0 => {
-            let done = (progress / total * PROGRESS_BAR_CELLS as f64).clamp(0.0, PROGRESS_BAR_CELLS as f64) as usize;
-            format!("{}{} ", "█".repeat(done), "░".repeat(PROGRESS_BAR_CELLS - done))
-        }
-        _ => String::new(),
-    }
-}
-
 fn update_text(news: &CallUpdate) -> String {
     match news {
-        CallUpdate::Progress(progress) => progress_text(progress),
+        CallUpdate::Progress(progress) => progress_text(progress).to_string(),
         CallUpdate::Task { status, message } => {
             let message =
                 message.as_ref().map(|message| format!(": {}", UntrustedText::new(message.as_str()).truncate(200)));
@@ -159,12 +150,7 @@ fn update_text(news: &CallUpdate) -> String {
     }
 }
 
-/// Formats progress as `40% message`, or as the bare number if the total is unknown.
-pub fn progress_text(progress: &Progress) -> String {
-    let done = match progress.total {
-        Some(total) if total > 0.0 => format!("{:.0}%", (progress.progress / total * 100.0).clamp(0.0, 100.0)),
-        _ => progress.progress.to_string(),
-    };
-    let message = progress.message.as_deref().unwrap_or_default();
-    format!("{done} {}", UntrustedText::new(message).truncate(200)).trim_end().to_owned()
+/// Returns the progress for display.
+pub fn progress_text(progress: &Progress) -> ProgressText<'_> {
+    ProgressText { done: progress.progress, total: progress.total, message: progress.message.as_deref() }
 }

@@ -26,7 +26,6 @@ pub struct FinishedCall<'a> {
 /// JSON document of a call.
 #[derive(Serialize)]
 struct CallDocument<'a> {
-    schema: u32,
     success: bool,
     output: &'a str,
     data: Option<&'a RawJson>,
@@ -47,24 +46,26 @@ struct CallDocument<'a> {
 /// Fails if the tool reports an error, or if the output cannot be written.
 pub fn show(session: &CommandSession, answered: &FinishedCall<'_>) -> CommandResult {
     let FinishedCall { server, tool, answer, took, save } = answered;
-    let mut shelf = save.map(|path| SaveDirectory::open(session, path, &[server, tool])).transpose()?;
-    let output = output_text(answer, shelf.as_mut())?;
+    let mut save_directory = save.map(|path| SaveDirectory::open(session, path, &[server, tool])).transpose()?;
+    let output = output_text(answer, save_directory.as_mut())?;
     let failure = answer.is_error.then(|| tool_failure(server, tool, &output));
     if session.console.manner.json {
         let none = RawJson::from_value::<[u8; 0]>(&[]).map_err(Failure::other)?;
-        session.console.print_json(&CallDocument {
-            schema: 1,
-            success: !answer.is_error,
-            output: &output,
-            data: answer.structured.as_ref(),
-            error: failure.as_ref().map(Failure::error_document),
-            content: answer.content_raw.as_ref().unwrap_or(&none),
-            server,
-            tool,
-            duration_ms: millis(*took),
-            saved: shelf.as_ref().map(SaveDirectory::saved),
-        })?;
-        return Ok(failure.map_or(CommandEnding::Fine, |failure| CommandEnding::Told(failure.kind)));
+        session.console.print_document(
+            !answer.is_error,
+            &CallDocument {
+                success: !answer.is_error,
+                output: &output,
+                data: answer.structured.as_ref(),
+                error: failure.as_ref().map(Failure::error_document),
+                content: answer.content_raw.as_ref().unwrap_or(&none),
+                server,
+                tool,
+                duration_ms: millis(*took),
+                saved: save_directory.as_ref().map(SaveDirectory::saved),
+            },
+        )?;
+        return Ok(failure.map_or(CommandEnding::Fine, |failure| CommandEnding::Reported(failure.kind)));
     }
     let end = if output.is_empty() || output.ends_with('\n') { "" } else { "\n" };
     session.console.print(format_args!("{}{end}", UntrustedText::new(output.as_str()).multiline()))?;
@@ -79,10 +80,10 @@ pub fn show(session: &CommandSession, answered: &FinishedCall<'_>) -> CommandRes
 }
 
 /// Returns the text of the result, or its structured data if there are no content blocks.
-fn output_text(answer: &ToolResult, shelf: Option<&mut SaveDirectory>) -> Result<String, Failure> {
+fn output_text(answer: &ToolResult, save_directory: Option<&mut SaveDirectory>) -> Result<String, Failure> {
     match &answer.structured {
         Some(data) if answer.content.is_empty() => Ok(data.as_str().to_owned()),
-        _ => content_text_saving(&answer.content, shelf),
+        _ => content_text_saving(&answer.content, save_directory),
     }
 }
 

@@ -9,8 +9,8 @@ use wharf_terminal::stdin;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The entry is the object under the id in a configuration file; see `wharf schema` and docs/configuration.md for \
-its keys. The entry {\"enabled\": false} disables a server of a lower layer for this project.
+The entry is the object under the id in a configuration file; `wharf schema` describes its \
+keys. The entry {\"enabled\": false} disables a server of a lower layer for this project.
 
 Examples:
   wharf add-json docs '{\"url\": \"https://example.org/mcp\"}'

@@ -3,33 +3,37 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 use wharf_config::edit::{ConfigChange, set_enabled};
 use wharf_config::{Config, ConfiguredServer, FileFormat, Layer, load};
 use wharf_spec::ServerName;
 
 use super::remove::ensure_editable;
-use wharf_terminal::config_scope::change_file;
+use wharf_terminal::config_scope::{ConfigScope, EntryWrite, change_file, remove_file_if_empty, write_entry};
 use wharf_terminal::display_path::display_path;
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
-use wharf_terminal::session::{CommandSession, CommonArgs};
+use wharf_terminal::session::{CommandSession, JsonArgs};
 use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   wharf disable github
+  wharf disable github --scope project
   wharf enable github")]
 pub struct SwitchArgs {
     /// Name of the server
     id: String,
-    /// Write one JSON document instead of text
-    #[arg(long, help_heading = "Output")]
-    json: bool,
+    /// Configuration to change; default: the one that defines the server. `disable --scope project` disables any server
+    /// for this project
+    #[arg(long, short, value_enum)]
+    scope: Option<ConfigScope>,
+    #[command(flatten)]
+    pub output: JsonArgs,
 }
 
 #[derive(Serialize)]
 struct SwitchDocument<'a> {
-    schema: u32,
     success: bool,
     id: &'a str,
     action: &'static str,
@@ -45,12 +49,6 @@ enum SwitchDirection {
     Off,
 }
 
-impl SwitchArgs {
-    pub fn common(&self) -> CommonArgs {
-        CommonArgs { json: self.json, ..CommonArgs::default() }
-    }
-}
-
 pub async fn enable(args: &SwitchArgs, session: &CommandSession) -> CommandResult {
     run(args, SwitchDirection::On, session)
 }
@@ -61,6 +59,11 @@ pub async fn disable(args: &SwitchArgs, session: &CommandSession) -> CommandResu
 
 fn run(args: &SwitchArgs, switch: SwitchDirection, session: &CommandSession) -> CommandResult {
     let server = session.configuration.find(&args.id)?;
+    if let Some(scope) = args.scope {
+        let file = switch_in_scope(session, server, scope, switch)?;
+        report_switched(session, server, switch, file.as_slice(), Some(scope))?;
+        return Ok(CommandEnding::Fine);
+    }
     ensure_editable(server)?;
     let mut files = Vec::new();
     if set_enabled_in_file(session, server.layer, &server.place.file, &server.name, switch)
@@ -76,8 +79,46 @@ fn run(args: &SwitchArgs, switch: SwitchDirection, session: &CommandSession) -> 
         let failure = Failure::usage("still disabled by `disabled` in its entry or `mcp.enabled` of its file");
         return Err(failure.about_server(server.name.as_str()).with_hint(format_args!("check {}", server.place)));
     }
-    report_switched(session, server, switch, &files)?;
+    report_switched(session, server, switch, &files, None)?;
     Ok(CommandEnding::Fine)
+}
+
+/// Switches the entry of one scope. In the project's scope, an entry that only disables the server is written or removed
+/// if the project does not define it. Returns the changed file.
+fn switch_in_scope(
+    session: &CommandSession,
+    effective: &ConfiguredServer,
+    scope: ConfigScope,
+    switch: SwitchDirection,
+) -> Result<Option<PathBuf>, Failure> {
+    let (name, places) = (&effective.name, &session.configuration.places);
+    let config = session.configuration.config()?;
+    let mut all = config.servers.iter().chain(&config.beside).filter(|server| server.name == *name);
+    if let Some(server) = all.find(|server| scope.holds(server)) {
+        ensure_editable(server)?;
+        let is_changed = set_enabled_in_file(session, server.layer, &server.place.file, name, switch)?;
+        return Ok(is_changed.then(|| server.place.file.to_path_buf()));
+    }
+    if scope.layer() != Layer::Project {
+        let failure = Failure::usage(format_args!("no {} server named `{name}`", scope.layer().source()));
+        return Err(failure
+            .about_server(name.as_str())
+            .with_hint(format_args!("it is defined in {}", effective.place)));
+    }
+    let file = places.project_file();
+    let is_changed = match switch {
+        SwitchDirection::Off => {
+            let entry = Map::from_iter([("enabled".to_owned(), Value::Bool(false))]);
+            let writing = EntryWrite { name, entry: &entry, replace: true, approve: false };
+            write_entry(session, scope, &writing)?.change.is_change()
+        }
+        SwitchDirection::On => {
+            let is_changed = set_enabled_in_file(session, Layer::Project, &file, name, switch)?;
+            remove_file_if_empty(places)?;
+            is_changed
+        }
+    };
+    Ok(is_changed.then_some(file))
 }
 
 /// Adds a hint: if the file cannot be changed, the project's configuration can still disable the server.
@@ -127,23 +168,27 @@ fn report_switched(
     server: &ConfiguredServer,
     switch: SwitchDirection,
     files: &[PathBuf],
+    scope: Option<ConfigScope>,
 ) -> Result<(), Failure> {
     let (action, word, opposite) = match switch {
         SwitchDirection::On => ("enabled", "Enabled", "disable"),
         SwitchDirection::Off => ("disabled", "Disabled", "enable"),
     };
     let name = &server.name;
-    let undo = format!("wharf {opposite} {name}");
+    let scope = scope.map(|scope| format!(" --scope {}", scope.layer().source())).unwrap_or_default();
+    let undo = format!("wharf {opposite} {name}{scope}");
     if session.console.manner.json {
-        return session.console.print_json(&SwitchDocument {
-            schema: 1,
-            success: true,
-            id: name.as_str(),
-            action: if files.is_empty() { "unchanged" } else { action },
-            enabled: switch == SwitchDirection::On,
-            files: files.iter().map(|file| file.display().to_string()).collect(),
-            undo,
-        });
+        return session.console.print_document(
+            true,
+            &SwitchDocument {
+                success: true,
+                id: name.as_str(),
+                action: if files.is_empty() { "unchanged" } else { action },
+                enabled: switch == SwitchDirection::On,
+                files: files.iter().map(|file| file.display().to_string()).collect(),
+                undo,
+            },
+        );
     }
     if files.is_empty() {
         session.console.say(format_args!("{} is already {action}", paint(NAME, name)));

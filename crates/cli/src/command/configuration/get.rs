@@ -13,7 +13,7 @@ use wharf_terminal::config_context::problem_line;
 use wharf_terminal::detail_sheet::DetailSheet;
 use wharf_terminal::display_path::display_path;
 use wharf_terminal::failure::{CommandEnding, CommandResult};
-use wharf_terminal::session::{CommandSession, CommonArgs};
+use wharf_terminal::session::{CommandSession, JsonArgs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -29,24 +29,16 @@ pub struct GetArgs {
     /// Show secrets in clear text
     #[arg(long)]
     reveal: bool,
-    /// Write one JSON document instead of text
-    #[arg(long, help_heading = "Output")]
-    json: bool,
+    #[command(flatten)]
+    pub output: JsonArgs,
 }
 
 #[derive(Serialize)]
 struct GetDocument {
-    schema: u32,
     #[serde(flatten)]
     item: ConfiguredServerItem,
     /// Entries of the same id that are not in effect.
     others: Vec<ConfiguredServerItem>,
-}
-
-impl GetArgs {
-    pub fn common(&self) -> CommonArgs {
-        CommonArgs { json: self.json, ..CommonArgs::default() }
-    }
 }
 
 pub async fn run(args: &GetArgs, session: &CommandSession) -> CommandResult {
@@ -58,7 +50,7 @@ pub async fn run(args: &GetArgs, session: &CommandSession) -> CommandResult {
     let others: Vec<&ConfiguredServer> = config.beside.iter().filter(|other| other.name == server.name).collect();
     if session.console.manner.json {
         let others = others.into_iter().map(item).collect();
-        session.console.print_json(&GetDocument { schema: 1, item: item(server), others })?;
+        session.console.print_document(true, &GetDocument { item: item(server), others })?;
         return Ok(CommandEnding::Fine);
     }
     let mut sheet = EntrySheet(DetailSheet::new(&args.id));

@@ -3,8 +3,9 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 use wharf_config::fields::SERVER;
-use wharf_config::{Config, ConfigProblem, ConfiguredServer, ProblemSeverity, ServerApproval, TransportDefinition};
-use wharf_spec::{Environment, HttpTransport};
+use wharf_config::{Config, ConfigProblem, ConfiguredServer, ProblemSeverity, ServerApproval};
+use wharf_spec::Environment;
+use wharf_terminal::status::status_rows::transport_word;
 
 use crate::masking::{self, MaskedReference, SecretDisplay, references};
 
@@ -133,18 +134,6 @@ pub fn is_shadowed(server: &ConfiguredServer, config: &Config) -> bool {
 
 fn is_approved(server: &ConfiguredServer) -> bool {
     matches!(server.approval, ServerApproval::NotNeeded | ServerApproval::Approved(_))
-}
-
-/// Returns the transport. For an invalid entry, derives it from the keys present.
-fn transport_word(server: &ConfiguredServer) -> Option<&'static str> {
-    match server.described.as_ref().map(|described| &described.reach) {
-        Ok(TransportDefinition::Stdio(_)) => Some("stdio"),
-        Ok(TransportDefinition::Http(http)) if http.form == HttpTransport::Sse => Some("sse"),
-        Ok(TransportDefinition::Http(_)) => Some("http"),
-        Err(_) if server.written.contains_key("command") => Some("stdio"),
-        Err(_) if server.written.contains_key("url") || server.written.contains_key("httpUrl") => Some("http"),
-        Err(_) => None,
-    }
 }
 
 fn reference(one: &MaskedReference, around: &Environment, secrets: SecretDisplay) -> ReferenceItem {

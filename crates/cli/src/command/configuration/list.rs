@@ -1,19 +1,22 @@
 //! `wharf list`.
 
+use std::time::Duration;
+
 use clap::ValueEnum;
 use serde::Serialize;
 use wharf_config::{Config, ConfiguredServer, ProblemSeverity};
 use wharf_spec::UntrustedText;
 
-use super::super::status;
+use super::super::{import, status};
 use super::item::{ConfiguredServerItem, ProblemItem};
 use crate::masking::SecretDisplay;
-use wharf_terminal::columns::{left_aligned, render_columns};
+use wharf_terminal::columns::left_aligned;
 use wharf_terminal::config_context::{ADD, problem_line};
 use wharf_terminal::display_path::display_path;
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
-use wharf_terminal::session::{CommandSession, CommonArgs};
-use wharf_terminal::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
+use wharf_terminal::session::{CommandSession, CommonArgs, JsonArgs, parse_timeout};
+use wharf_terminal::status::show::{ServerRow, server_table, state_label};
+use wharf_terminal::style::{QUIET, paint};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -24,22 +27,24 @@ approved it), broken (see wharf validate), replaced (by a higher layer).
 Examples:
   wharf list
   wharf list --scope project
-  wharf list --probe
+  wharf list --probe --scope project --timeout 5
   wharf list --json \\
       | jq -r '.items[] | select(.state == \"broken\") | .id'")]
 pub struct ConfigListArgs {
     /// Layers to show
     #[arg(long, short, value_enum, default_value_t = ScopeFilter::Effective)]
     scope: ScopeFilter,
-    /// Connect to each server and show its status in one line
-    #[arg(long, conflicts_with_all = ["json", "reveal", "scope"])]
+    /// Connect to each server and show its status, like `wharf status --connect`
+    #[arg(long, conflicts_with = "reveal")]
     probe: bool,
+    /// Timeout of --probe for startup and for each response, e.g. 30, 250ms
+    #[arg(long, value_name = "TIME", value_parser = parse_timeout, requires = "probe")]
+    timeout: Option<Duration>,
     /// Show secrets in clear text
     #[arg(long)]
     reveal: bool,
-    /// Write one JSON document instead of text
-    #[arg(long, help_heading = "Output")]
-    json: bool,
+    #[command(flatten)]
+    pub output: JsonArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -53,9 +58,19 @@ enum ScopeFilter {
     Global,
 }
 
+impl ScopeFilter {
+    /// Reports whether a server is defined in this scope.
+    fn holds(self, server: &ConfiguredServer) -> bool {
+        match self {
+            Self::Effective => true,
+            Self::Project => server.layer.source() == "project",
+            Self::Global => server.layer.source() == "global",
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct ListDocument {
-    schema: u32,
     items: Vec<ConfiguredServerItem>,
     /// Problems of files rather than of single servers.
     problems: Vec<ProblemItem>,
@@ -63,13 +78,16 @@ struct ListDocument {
 
 impl ConfigListArgs {
     pub fn common(&self) -> CommonArgs {
-        CommonArgs { json: self.json, ..CommonArgs::default() }
+        CommonArgs { timeout: self.timeout, ..self.output.common() }
     }
 }
 
 pub async fn run(args: &ConfigListArgs, session: &CommandSession) -> CommandResult {
     if args.probe {
-        return status::print_brief(session, &[]).await;
+        let servers = &session.configuration.config()?.servers;
+        let in_scope = servers.iter().filter(|server| args.scope.holds(server));
+        let ids: Vec<String> = in_scope.map(|server| server.name.to_string()).collect();
+        return status::connect_and_list(session, &ids).await;
     }
     let config = session.configuration.config()?;
     let secrets = SecretDisplay::from_flag(args.reveal);
@@ -79,7 +97,7 @@ pub async fn run(args: &ConfigListArgs, session: &CommandSession) -> CommandResu
     if session.console.manner.json {
         let of_files = config.problems.iter().filter(|problem| problem.server.is_none());
         let problems = of_files.map(ProblemItem::new).collect();
-        session.console.print_json(&ListDocument { schema: 1, items, problems })?;
+        session.console.print_document(true, &ListDocument { items, problems })?;
     } else {
         print_table(session, &items)?;
     }
@@ -88,12 +106,8 @@ pub async fn run(args: &ConfigListArgs, session: &CommandSession) -> CommandResu
 
 /// Returns the servers of a scope sorted by id, each effective entry before those it replaces.
 fn in_scope(config: &Config, scope: ScopeFilter) -> Vec<&ConfiguredServer> {
-    let is_in = |server: &&ConfiguredServer| match scope {
-        ScopeFilter::Effective => true,
-        ScopeFilter::Project => server.layer.source() == "project",
-        ScopeFilter::Global => server.layer.source() == "global",
-    };
-    let mut servers: Vec<&ConfiguredServer> = config.servers.iter().chain(&config.beside).filter(is_in).collect();
+    let all = config.servers.iter().chain(&config.beside);
+    let mut servers: Vec<&ConfiguredServer> = all.filter(|server| scope.holds(server)).collect();
     // The sort is stable, so that effective entries stay first.
     servers.sort_by(|one, other| one.name.cmp(&other.name));
     servers
@@ -111,11 +125,12 @@ fn warn_of_errors(session: &CommandSession, config: &Config, items: &[Configured
 fn print_table(session: &CommandSession, items: &[ConfiguredServerItem]) -> Result<(), Failure> {
     if items.is_empty() {
         session.console.say(format_args!("No MCP servers configured; {ADD}"));
+        say_importable(session)?;
         return Ok(());
     }
-    let rows: Vec<[String; 6]> = items.iter().map(|item| row(session, item)).collect();
+    let rows: Vec<ServerRow<6>> = items.iter().map(|item| row(session, item)).collect();
     let headings = left_aligned(["  ID", "TRANSPORT", "SOURCE", "STATE", "COMMAND OR URL", "FILE"]);
-    session.console.print(render_columns(headings, &rows, session.console.stdout_width(), style_cell))?;
+    session.console.print(server_table(headings, &rows, session.console.stdout_width()))?;
     let waiting: Vec<&str> =
         items.iter().filter(|item| !item.approved && item.state != "broken").map(|item| item.id.as_str()).collect();
     if !waiting.is_empty() {
@@ -124,27 +139,29 @@ fn print_table(session: &CommandSession, items: &[ConfiguredServerItem]) -> Resu
     Ok(())
 }
 
-fn row(session: &CommandSession, item: &ConfiguredServerItem) -> [String; 6] {
+/// Says which other programs have servers, if nothing is configured here.
+fn say_importable(session: &CommandSession) -> Result<(), Failure> {
+    let config = session.configuration.config()?;
+    let found = if config.servers.is_empty() { import::count_importable(session) } else { Vec::new() };
+    if !found.is_empty() {
+        let programs: Vec<String> =
+            found.iter().map(|(client, count)| format!("{} ({count})", client.name())).collect();
+        session.console.say(format_args!("Found servers of other programs: {}", programs.join(", ")));
+        session.console.say(format_args!("  {} wharf import", paint(QUIET, "next:")));
+    }
+    Ok(())
+}
+
+fn row(session: &CommandSession, item: &ConfiguredServerItem) -> ServerRow<6> {
     let mark = if item.shadowed { "·" } else { " " };
     let file = display_path(item.file.as_ref(), &session.surroundings);
-    [
+    let cells = [
         format!("{mark} {}", item.id),
         item.transport.unwrap_or("?").to_owned(),
         item.source.to_owned(),
-        item.state.to_owned(),
+        state_label(item.state),
         UntrustedText::new(item.target()).to_string(),
         format!("{file}:{}", item.line),
-    ]
-}
-
-fn style_cell(column: usize, cell: &str) -> String {
-    let style = match (column, cell) {
-        (0, _) => NAME,
-        (3, "enabled") => GOOD,
-        (3, "broken") => BAD,
-        (3, "unapproved" | "changed") => WARNING,
-        (3 | 5, _) => QUIET,
-        _ => return cell.to_owned(),
-    };
-    paint(style, cell).to_string()
+    ];
+    ServerRow { cells, below: Vec::new() }
 }

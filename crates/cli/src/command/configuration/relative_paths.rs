@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn relative_paths_are_told_from_other_arguments() {
+    fn relative_paths_are_distinguished_from_other_arguments() {
         let here = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(here.path().join("src/data")).unwrap();
         std::fs::write(here.path().join("server.py"), "").unwrap();

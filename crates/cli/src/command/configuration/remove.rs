@@ -3,13 +3,13 @@
 use serde::Serialize;
 use serde_json::Value;
 use wharf_config::edit::{ConfigChange, EditedText, remove_server, set_enabled};
-use wharf_config::{ConfiguredServer, Layer, ServerApproval, load};
+use wharf_config::{ConfigPaths, ConfiguredServer, Layer, ServerApproval, load};
 
 use super::undo::{add_json_command, shell_quote};
-use wharf_terminal::config_scope::{ConfigScope, change_file};
+use wharf_terminal::config_scope::{ConfigScope, change_file, remove_file_if_empty};
 use wharf_terminal::display_path::display_path;
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
-use wharf_terminal::session::{CommandSession, CommonArgs};
+use wharf_terminal::session::{CommandSession, JsonArgs};
 use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 
 #[derive(Debug, clap::Args)]
@@ -25,14 +25,12 @@ pub struct RemoveArgs {
     /// Configuration to remove it from
     #[arg(long, short, value_enum)]
     scope: Option<ConfigScope>,
-    /// Write one JSON document instead of text
-    #[arg(long, help_heading = "Output")]
-    json: bool,
+    #[command(flatten)]
+    pub output: JsonArgs,
 }
 
 #[derive(Serialize)]
 struct RemoveDocument<'a> {
-    schema: u32,
     success: bool,
     id: &'a str,
     action: &'static str,
@@ -40,12 +38,6 @@ struct RemoveDocument<'a> {
     undo: Option<String>,
     /// Location of the entry now in effect.
     counts_now: Option<String>,
-}
-
-impl RemoveArgs {
-    pub fn common(&self) -> CommonArgs {
-        CommonArgs { json: self.json, ..CommonArgs::default() }
-    }
 }
 
 pub async fn run(args: &RemoveArgs, session: &CommandSession) -> CommandResult {
@@ -61,6 +53,7 @@ pub async fn run(args: &RemoveArgs, session: &CommandSession) -> CommandResult {
             .about_server(server.name.as_str())
             .with_hint("another program changed the file; check with `wharf list`"));
     };
+    remove_emptied_file(places, server.layer)?;
     report_removed(args, session, server, &old)?;
     Ok(CommandEnding::Fine)
 }
@@ -83,20 +76,15 @@ fn remove_disabling_entry(args: &RemoveArgs, session: &CommandSession) -> Result
     if !matches!(change, Ok(ConfigChange::Removed(_))) {
         return Ok(false);
     }
+    remove_emptied_file(places, Layer::Project)?;
     let undo = format!("wharf add-json {} '{{\"enabled\": false}}'", shell_quote(&args.id));
     if session.console.manner.json {
         let file = path.display().to_string();
         let counts_now = load(places, &session.surroundings).server(&args.id).map(|server| server.place.to_string());
         let (id, undo) = (&args.id, Some(undo));
-        session.console.print_json(&RemoveDocument {
-            schema: 1,
-            success: true,
-            id,
-            action: "removed",
-            file,
-            undo,
-            counts_now,
-        })?;
+        session
+            .console
+            .print_document(true, &RemoveDocument { success: true, id, action: "removed", file, undo, counts_now })?;
         return Ok(true);
     }
     let file = display_path(&path, &session.surroundings);
@@ -107,6 +95,14 @@ fn remove_disabling_entry(args: &RemoveArgs, session: &CommandSession) -> Result
     ));
     session.console.say(format_args!("  {} {undo}", paint(QUIET, "undo:")));
     Ok(true)
+}
+
+/// Removes the project's own file if nothing is left in it. Other files are not Wharf's alone.
+fn remove_emptied_file(places: &ConfigPaths, layer: Layer) -> Result<(), Failure> {
+    match layer {
+        Layer::Project => remove_file_if_empty(places),
+        _ => Ok(()),
+    }
 }
 
 /// Selects the entry to remove among those with the id.
@@ -150,15 +146,10 @@ fn report_removed(
     let undo = undo_command(server, old);
     if session.console.manner.json {
         let file = server.place.file.display().to_string();
-        return session.console.print_json(&RemoveDocument {
-            schema: 1,
-            success: true,
-            id: &args.id,
-            action: "removed",
-            file,
-            undo,
-            counts_now,
-        });
+        return session.console.print_document(
+            true,
+            &RemoveDocument { success: true, id: &args.id, action: "removed", file, undo, counts_now },
+        );
     }
     let file = display_path(&server.place.file, &session.surroundings);
     session.console.say(format_args!("{} {} from {file}", paint(GOOD, "Removed"), paint(NAME, &server.name)));

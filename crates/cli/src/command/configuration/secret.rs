@@ -93,8 +93,8 @@ async fn set(session: &CommandSession, name: &str) -> Result<(), Failure> {
     let reference = format!("${{secret:{name}}}");
     if session.console.manner.json {
         let place = place_key(&place);
-        let document = json!({ "schema": 1, "success": true, "name": name, "place": place, "reference": reference });
-        return session.console.print_json(&document);
+        let document = json!({ "success": true, "name": name, "place": place, "reference": reference });
+        return session.console.print_document(true, &document);
     }
     let place = place_label(session, &place);
     session.console.say(format_args!("{} {} in {place}", paint(GOOD, "Stored"), paint(NAME, name)));
@@ -107,7 +107,7 @@ fn list(session: &CommandSession) -> Result<(), Failure> {
     let names = open_store(session)?.names().map_err(|error| secret_failure(&error))?;
     if session.console.manner.json {
         let items: Vec<_> = names.iter().map(|name| json!({ "name": name })).collect();
-        return session.console.print_json(&json!({ "schema": 1, "items": items }));
+        return session.console.print_document(true, &json!({ "items": items }));
     }
     if names.is_empty() {
         session.console.say("No secrets stored. Store one with: wharf secret set NAME");
@@ -123,7 +123,7 @@ fn remove(session: &CommandSession, name: &str) -> Result<(), Failure> {
         return Err(Failure::usage(format_args!("no secret named `{name}`")).with_hint(hint));
     }
     if session.console.manner.json {
-        return session.console.print_json(&json!({ "schema": 1, "success": true, "name": name, "action": "removed" }));
+        return session.console.print_document(true, &json!({ "success": true, "name": name, "action": "removed" }));
     }
     session.console.say(format_args!("{} {}", paint(GOOD, "Deleted:"), paint(NAME, name)));
     Ok(())

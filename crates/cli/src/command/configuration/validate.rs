@@ -11,10 +11,10 @@ use wharf_policy::Policy;
 use wharf_spec::{ActivationState, UntrustedText};
 
 use super::item::{ProblemItem, severity_word};
-use wharf_terminal::config_context::to_sourced_rules;
+use wharf_terminal::count_text::CountText;
 use wharf_terminal::display_path::display_path;
 use wharf_terminal::failure::{CommandEnding, CommandResult, FailureKind};
-use wharf_terminal::session::{CommandSession, CommonArgs};
+use wharf_terminal::session::{CommandSession, JsonArgs};
 use wharf_terminal::style::{BAD, GOOD, HEADING, QUIET, WARNING, paint};
 
 #[derive(Debug, Default, clap::Args)]
@@ -29,26 +29,18 @@ Examples:
 pub struct ValidateArgs {
     /// File to check; default: every layer
     file: Option<PathBuf>,
-    /// Write one JSON document instead of text
-    #[arg(long, help_heading = "Output")]
-    json: bool,
+    #[command(flatten)]
+    pub output: JsonArgs,
 }
 
 #[derive(Serialize)]
 struct ValidateDocument {
-    schema: u32,
     success: bool,
     servers: usize,
     files: Vec<String>,
     errors: usize,
     warnings: usize,
     items: Vec<ProblemItem>,
-}
-
-impl ValidateArgs {
-    pub fn common(&self) -> CommonArgs {
-        CommonArgs { json: self.json, ..CommonArgs::default() }
-    }
 }
 
 pub async fn run(args: &ValidateArgs, session: &CommandSession) -> CommandResult {
@@ -64,20 +56,14 @@ pub async fn run(args: &ValidateArgs, session: &CommandSession) -> CommandResult
         let files = found_files(&config).map(|file| file.display().to_string()).collect();
         let items = problems.iter().map(ProblemItem::new).collect();
         let servers = config.servers.len();
-        session.console.print_json(&ValidateDocument {
-            schema: 1,
-            success: !is_bad,
-            servers,
-            files,
-            errors,
-            warnings,
-            items,
-        })?;
+        session
+            .console
+            .print_document(!is_bad, &ValidateDocument { success: !is_bad, servers, files, errors, warnings, items })?;
     } else {
         session.console.print(group_by_file(session, &problems))?;
         session.console.say(summary(session, &config, errors, warnings));
     }
-    Ok(if is_bad { CommandEnding::Told(FailureKind::Usage) } else { CommandEnding::Fine })
+    Ok(if is_bad { CommandEnding::Reported(FailureKind::Usage) } else { CommandEnding::Fine })
 }
 
 /// Returns places that contain only one file.
@@ -127,7 +113,7 @@ fn unresolved_references(session: &CommandSession, config: &Config, server: &Con
 fn bad_rules(config: &Config) -> Vec<ConfigProblem> {
     let servers: Vec<_> = config.servers.iter().map(|server| server.name.clone()).collect();
     let rules = &config.settings.rules;
-    let policy = Policy::compile(to_sourced_rules(rules), &servers);
+    let policy = Policy::compile(wharf::rules_from_config(rules), &servers);
     let problem = |found: &wharf_policy::RuleProblem| ConfigProblem {
         code: "rule",
         severity: if found.is_unreadable() { ProblemSeverity::Error } else { ProblemSeverity::Warning },
@@ -163,7 +149,6 @@ fn group_by_file(session: &CommandSession, problems: &[ConfigProblem]) -> String
 }
 
 fn summary(session: &CommandSession, config: &Config, errors: usize, warnings: usize) -> String {
-    let many = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     let files: Vec<String> = found_files(config).map(|file| display_path(file, &session.surroundings)).collect();
     let read = match files.is_empty() {
         true => "no file found".to_owned(),
@@ -171,8 +156,8 @@ fn summary(session: &CommandSession, config: &Config, errors: usize, warnings: u
     };
     let verdict = match (errors, warnings) {
         (0, 0) => paint(GOOD, "no problems".to_owned()),
-        (0, _) => paint(WARNING, many(warnings, "warning")),
-        _ => paint(BAD, format!("{}, {}", many(errors, "error"), many(warnings, "warning"))),
+        (0, _) => paint(WARNING, CountText(warnings, "warning").to_string()),
+        _ => paint(BAD, format!("{}, {}", CountText(errors, "error"), CountText(warnings, "warning"))),
     };
-    format!("{}: {verdict} ({read})", many(config.servers.len(), "server"))
+    format!("{}: {verdict} ({read})", CountText(config.servers.len(), "server"))
 }

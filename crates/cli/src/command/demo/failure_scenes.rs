@@ -11,7 +11,7 @@ use super::processes::leftover_processes;
 use super::scenes::{call_tool, ensure, raw, result_line};
 use super::tour::SceneResult;
 use wharf_terminal::clock::DurationText;
-use wharf_terminal::failure::{Failure, gutter, render_failure};
+use wharf_terminal::failure::{Failure, output_line, render_failure};
 
 pub async fn error(cast: &DemoServers<'_>) -> SceneResult {
     let answer = call_tool(cast.west(), "fail", "{}").await?;
@@ -47,7 +47,7 @@ pub async fn crash(cast: &DemoServers<'_>) -> SceneResult {
     let CallError::OutcomeUnknown(gone) = &failed else { return Err(failed.to_string()) };
     ensure(gone.exit == Some(ProcessExit::Code(3)), "the exit code should be 3")?;
     let mut lines = vec![format!("east: {failed}")];
-    lines.extend(gone.stderr.iter().map(|line| gutter(line)));
+    lines.extend(gone.stderr.iter().map(|line| output_line(line)));
     for server in [cast.north(), cast.west()] {
         let answer = call_tool(server, "echo", r#"{"text":"all well here"}"#).await?;
         lines.push(format!("{}: {}", server.facts().name, result_line(&answer)));

@@ -38,7 +38,7 @@ async fn start(cast: &DemoServers<'_>) -> Result<(Host, EventReceiver), String> 
 
 fn rule(tool: &str) -> SourcedRule {
     let rule = Rule::new(tool, RuleAction::Allow);
-    SourcedRule { rule, origin: RuleOrigin { place: "the tour".to_owned(), standing: RuleAuthority::User } }
+    SourcedRule { rule, origin: RuleOrigin { place: "the tour".to_owned(), authority: RuleAuthority::User } }
 }
 
 async fn run_scene(host: &Host) -> SceneResult {

@@ -96,5 +96,5 @@ impl BackgroundServer {
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+    wharf_threads::run_blocking(work).await.flatten()
 }

@@ -30,7 +30,6 @@ struct StepDocument {
 
 #[derive(Serialize)]
 struct TourDocument<'a> {
-    schema: u32,
     success: bool,
     duration_ms: u64,
     steps: &'a [StepDocument],
@@ -58,7 +57,7 @@ impl<'a> DemoTour<'a> {
         let played = scene.await;
         let took = began.elapsed();
         let ok = played.is_ok();
-        let lines = played.unwrap_or_else(|problem| vec![UntrustedText::new(problem).multiline().to_string()]);
+        let lines = played.unwrap_or_else(|problem| vec![problem_text(&problem)]);
         let detail = lines.join("\n");
         for line in detail.lines() {
             let line = wrap(&format!("   {line}"), self.session.console.stdout_width());
@@ -80,7 +79,7 @@ impl<'a> DemoTour<'a> {
         let success = self.steps.iter().all(|step| step.ok);
         if self.session.console.manner.json {
             let duration_ms = millis(self.began.elapsed());
-            self.session.console.print_json(&TourDocument { schema: 1, success, duration_ms, steps: &self.steps })?;
+            self.session.console.print_document(success, &TourDocument { success, duration_ms, steps: &self.steps })?;
         } else if success {
             let took = DurationText(self.began.elapsed());
             self.show(format_args!("{} in {took}. Next, try your own server:\n", paint(GOOD, "All steps passed")))?;
@@ -91,5 +90,21 @@ impl<'a> DemoTour<'a> {
 
     fn show(&self, text: impl std::fmt::Display) -> Result<(), Failure> {
         if self.session.console.manner.json { Ok(()) } else { self.session.console.print(text) }
+    }
+}
+
+/// Returns the text of a problem, escaped and without the styles that a rendered failure has.
+fn problem_text(problem: &str) -> String {
+    UntrustedText::new(anstream::adapter::strip_str(problem).to_string()).multiline().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn styled_problem_is_shown_without_escape_sequences() {
+        let problem = format!("{}: cannot connect\n  next: retry\u{7}", paint(BAD, "error"));
+        assert_eq!(problem_text(&problem), "error: cannot connect\n  next: retry");
     }
 }

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn logs_are_merged_followed_and_survive_being_set_aside() {
+    fn logs_are_merged_and_followed_across_rotation() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         append(&path("a.log.1"), &written(1, "one"));

@@ -3,27 +3,41 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use wharf::{EventDelivery, EventReceiver};
 use wharf_agent::{AgentRun, RunEnding, RunEvent, TurnBlock};
 
+use super::allowed_tools::{AllowedTools, with_refused_tools};
 use super::events::EventWriter;
 use super::run_totals::RunTotals;
 use super::text::TextWriter;
 use wharf_terminal::chat::ChatSession;
-use wharf_terminal::chat::ending::command_outcome;
+use wharf_terminal::chat::ending::{command_outcome, ending_failure};
 use wharf_terminal::control::{ControlRequest, ControlSocket, PendingControlRequest, rows};
-use wharf_terminal::failure::{CommandResult, Failure};
+use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::local_tasks::LocalTasks;
 use wharf_terminal::managed_host::{ManagedHost, ReloadTrigger};
+use wharf_terminal::question::has_terminal;
+use wharf_terminal::server_log_notices::ServerLogNotices;
 
 /// A run with its output and control socket.
 pub struct RunDriver<'a> {
-    fleet: &'a ManagedHost<'a>,
+    managed_host: &'a ManagedHost<'a>,
     chat: ChatSession<'a>,
     control: Option<ControlSocket>,
+    allowed: Arc<AllowedTools>,
     /// Control requests in progress.
-    errands: LocalTasks<'a, ()>,
+    local_tasks: LocalTasks<'a, ()>,
     /// `None` once the run is over.
     under_way: Option<ActiveRun>,
+    /// Events of the host, for the servers' log messages.
+    events: EventReceiver,
+    log_notices: ServerLogNotices,
+}
+
+/// Parts of a run besides its conversation.
+pub struct RunOptions {
+    pub control: Option<ControlSocket>,
+    pub allowed: Arc<AllowedTools>,
 }
 
 struct ActiveRun {
@@ -41,7 +55,8 @@ enum RunOutput {
 enum DriverEvent {
     Run(Option<RunEvent>),
     Ordered(PendingControlRequest),
-    Errand,
+    TaskEnded,
+    Host(EventDelivery),
 }
 
 impl<'a> RunDriver<'a> {
@@ -51,14 +66,25 @@ impl<'a> RunDriver<'a> {
     ///
     /// Fails if the run cannot start or the output cannot be written.
     pub fn start(
-        fleet: &'a ManagedHost<'a>,
+        managed_host: &'a ManagedHost<'a>,
         mut chat: ChatSession<'a>,
-        control: Option<ControlSocket>,
+        RunOptions { control, allowed }: RunOptions,
         said: Vec<TurnBlock>,
     ) -> Result<Self, Failure> {
         let run = chat.start_run(said)?;
-        let show = RunOutput::new(fleet, &chat)?;
-        Ok(Self { fleet, chat, control, errands: LocalTasks::default(), under_way: Some(ActiveRun { run, show }) })
+        let show = RunOutput::new(managed_host, &chat)?;
+        let under_way = Some(ActiveRun { run, show });
+        let (events, log_notices) = (managed_host.host.events(), ServerLogNotices::default());
+        Ok(Self {
+            managed_host,
+            chat,
+            control,
+            allowed,
+            local_tasks: LocalTasks::default(),
+            under_way,
+            events,
+            log_notices,
+        })
     }
 
     /// Processes events until the run is over. Dropping the future cancels the run and its pending calls.
@@ -74,7 +100,10 @@ impl<'a> RunDriver<'a> {
                 DriverEvent::Run(None) => return Err(Failure::other("internal error: the run ended without a result")),
                 DriverEvent::Ordered(order) => self.on_control_request(order),
                 // The task has sent the reply itself.
-                DriverEvent::Errand => {}
+                DriverEvent::TaskEnded | DriverEvent::Host(EventDelivery::Missed(_)) => {}
+                DriverEvent::Host(EventDelivery::Event(told)) => {
+                    self.log_notices.on_event(&told.event, &self.managed_host.session.console);
+                }
             }
         }
     }
@@ -85,7 +114,8 @@ impl<'a> RunDriver<'a> {
             biased;
             event = next_run_event(&mut self.under_way) => DriverEvent::Run(event),
             order = next_control_request(&mut self.control) => DriverEvent::Ordered(order),
-            () = self.errands.next() => DriverEvent::Errand,
+            () = self.local_tasks.next() => DriverEvent::TaskEnded,
+            Some(event) = self.events.next() => DriverEvent::Host(event),
         }
     }
 
@@ -95,21 +125,39 @@ impl<'a> RunDriver<'a> {
     }
 
     async fn finish(&mut self, ending: &RunEnding) -> CommandResult {
+        self.print_pending_logs().await;
         self.chat.finish_saving().await;
+        // At a terminal the person has answered.
+        let refused = if has_terminal() { Vec::new() } else { self.allowed.refused() };
         match self.under_way.take() {
-            Some(under_way) => under_way.show.finish(ending),
+            Some(under_way) => under_way.show.finish(ending, &refused),
             None => command_outcome(ending),
+        }
+    }
+
+    /// Prints the log messages that have arrived. Events of the run are handled before those of the host.
+    async fn print_pending_logs(&mut self) {
+        loop {
+            tokio::select! {
+                biased;
+                Some(event) = self.events.next() => {
+                    if let EventDelivery::Event(told) = event {
+                        self.log_notices.on_event(&told.event, &self.managed_host.session.console);
+                    }
+                }
+                () = std::future::ready(()) => return,
+            }
         }
     }
 
     fn on_control_request(&mut self, order: PendingControlRequest) {
         match order.request.clone() {
-            ControlRequest::List => order.reply(rows::list_result(self.fleet)),
-            ControlRequest::One(id) => order.reply(rows::get_result(self.fleet, &id)),
+            ControlRequest::List => order.reply(rows::list_result(self.managed_host)),
+            ControlRequest::One(id) => order.reply(rows::get_result(self.managed_host, &id)),
             ControlRequest::Reload => {
-                let fleet = self.fleet;
-                self.errands.push(async move {
-                    order.reply(fleet.reload(ReloadTrigger::Asked).await.map(|reloaded| json!(reloaded)))
+                let managed_host = self.managed_host;
+                self.local_tasks.push(async move {
+                    order.reply(managed_host.reload(ReloadTrigger::Asked).await.map(|reloaded| json!(reloaded)))
                 });
             }
             ControlRequest::Cancel => {
@@ -128,7 +176,7 @@ impl Drop for RunDriver<'_> {
         self.chat.end_on_shutdown(Some(run), move |event| {
             // Ignore output errors: the command is ending.
             let _ = match event {
-                RunEvent::Ended(ending) => show.take().map_or(Ok(()), |show| show.finish(ending).map(|_| ())),
+                RunEvent::Ended(ending) => show.take().map_or(Ok(()), |show| show.finish(ending, &[]).map(|_| ())),
                 event => show.as_mut().map_or(Ok(()), |show| show.event(event)),
             };
         });
@@ -136,11 +184,11 @@ impl Drop for RunDriver<'_> {
 }
 
 impl RunOutput {
-    fn new(fleet: &ManagedHost<'_>, chat: &ChatSession<'_>) -> Result<Self, Failure> {
-        let (console, registry) = (fleet.session.console.clone(), Arc::clone(fleet.host.registry()));
+    fn new(managed_host: &ManagedHost<'_>, chat: &ChatSession<'_>) -> Result<Self, Failure> {
+        let (console, registry) = (managed_host.session.console.clone(), Arc::clone(managed_host.host.registry()));
         let spent = RunTotals::new(chat);
         Ok(match console.manner.json {
-            true => Self::Events(EventWriter::start(console, registry, spent, fleet)?),
+            true => Self::Events(EventWriter::start(console, registry, spent, managed_host)?),
             false => Self::Text(TextWriter::new(console, registry, spent)),
         })
     }
@@ -152,12 +200,14 @@ impl RunOutput {
         }
     }
 
-    fn finish(self, ending: &RunEnding) -> CommandResult {
+    /// Writes the end of the run. `refused` are the tools that needed permission while nobody could be asked.
+    fn finish(self, ending: &RunEnding, refused: &[String]) -> CommandResult {
+        let failure = ending_failure(ending).map(|failure| with_refused_tools(failure, refused));
         match self {
-            Self::Text(text) => text.finish()?,
-            Self::Events(events) => return events.finish(ending),
+            Self::Text(text) => text.finish(failure.is_none(), refused)?,
+            Self::Events(events) => return events.finish(ending, failure, refused),
         }
-        command_outcome(ending)
+        failure.map_or(Ok(CommandEnding::Fine), Err)
     }
 }
 

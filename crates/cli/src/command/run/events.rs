@@ -9,7 +9,7 @@ use wharf_spec::ServerName;
 use wharf_wire::RawJson;
 
 use super::run_totals::{RunTotals, UsageTotals};
-use wharf_terminal::chat::ending::{ending_code, ending_failure};
+use wharf_terminal::chat::ending::ending_code;
 use wharf_terminal::chat::tool_name::ToolDisplayName;
 use wharf_terminal::clock::millis;
 use wharf_terminal::console::Console;
@@ -36,21 +36,79 @@ struct EventLine<'a> {
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum RunEventDocument<'a> {
-    Begun { model: &'a str, conversation: Option<&'a str>, servers: Vec<&'a str> },
-    Asking { request: u32 },
-    Waiting { duration_ms: u64, because: String },
-    Text { text: &'a str },
-    Thinking { text: &'a str },
-    ToolBegun { id: &'a str, tool: &'a str, server: Option<&'a str>, name: Option<&'a str>, arguments: &'a RawJson },
-    ToolProgress { id: &'a str, done: f64, total: Option<f64>, message: Option<&'a str> },
-    ToolEnded { id: &'a str, is_error: bool, duration_ms: u64, content: Vec<ResultPart<'a>> },
-    Noted { from: &'a str, text: &'a str },
-    Usage { input: u64, output: u64, cached: u64 },
-    Delegated { requests: u32, input: u64, output: u64, cached: u64 },
-    Shortened { results: usize, answers: usize },
-    PicturesLeftOut { pictures: usize },
-    Repeated { tool: &'a str, times: u32 },
-    Ended { ending: &'a str, text: &'a str, usage: UsageTotals, error: Option<ErrorDocument<'a>> },
+    Begun {
+        model: &'a str,
+        conversation: Option<&'a str>,
+        servers: Vec<&'a str>,
+    },
+    Asking {
+        request: u32,
+    },
+    Waiting {
+        duration_ms: u64,
+        because: String,
+    },
+    Text {
+        text: &'a str,
+    },
+    Thinking {
+        text: &'a str,
+    },
+    ToolBegun {
+        id: &'a str,
+        tool: &'a str,
+        server: Option<&'a str>,
+        name: Option<&'a str>,
+        arguments: &'a RawJson,
+    },
+    ToolProgress {
+        id: &'a str,
+        done: f64,
+        total: Option<f64>,
+        message: Option<&'a str>,
+    },
+    ToolEnded {
+        id: &'a str,
+        is_error: bool,
+        duration_ms: u64,
+        content: Vec<ResultPart<'a>>,
+    },
+    Noted {
+        from: &'a str,
+        text: &'a str,
+    },
+    Usage {
+        input: u64,
+        output: u64,
+        cached: u64,
+    },
+    Delegated {
+        requests: u32,
+        input: u64,
+        output: u64,
+        cached: u64,
+    },
+    Shortened {
+        results: usize,
+        answers: usize,
+    },
+    PicturesLeftOut {
+        pictures: usize,
+    },
+    Repeated {
+        tool: &'a str,
+        times: u32,
+    },
+    Ended {
+        ok: bool,
+        ending: &'a str,
+        text: &'a str,
+        usage: UsageTotals,
+        error: Option<ErrorDocument<'a>>,
+        /// Tools that needed permission while nobody could be asked.
+        #[serde(skip_serializing_if = "<[String]>::is_empty")]
+        refused: &'a [String],
+    },
 }
 
 /// A part of a result. For an image, only its type and size.
@@ -71,9 +129,9 @@ impl EventWriter {
         console: Arc<Console>,
         registry: Arc<Registry>,
         spent: RunTotals,
-        fleet: &ManagedHost<'_>,
+        managed_host: &ManagedHost<'_>,
     ) -> Result<Self, Failure> {
-        let known = fleet.loaded_config();
+        let known = managed_host.loaded_config();
         let servers: Vec<&ServerName> = known.entries.iter().map(|entry| &entry.name).collect();
         let events = Self { console, registry, spent };
         events.write(RunEventDocument::Begun {
@@ -131,12 +189,12 @@ impl EventWriter {
     /// # Errors
     ///
     /// Fails if the output cannot be written.
-    pub fn finish(self, ending: &RunEnding) -> CommandResult {
-        let failure = ending_failure(ending);
+    pub fn finish(self, ending: &RunEnding, failure: Option<Failure>, refused: &[String]) -> CommandResult {
         let error = failure.as_ref().map(Failure::error_document);
         let (text, usage) = (self.spent.text.as_str(), self.spent.usage);
-        self.write(RunEventDocument::Ended { ending: ending_code(ending), text, usage, error })?;
-        Ok(failure.map_or(failure::CommandEnding::Fine, |failure| failure::CommandEnding::Told(failure.kind)))
+        let ok = failure.is_none();
+        self.write(RunEventDocument::Ended { ok, ending: ending_code(ending), text, usage, error, refused })?;
+        Ok(failure.map_or(failure::CommandEnding::Fine, |failure| failure::CommandEnding::Reported(failure.kind)))
     }
 
     fn write(&self, event: RunEventDocument<'_>) -> Result<(), Failure> {

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sub_agents_are_part_of_the_cost() {
+    fn sub_agent_usage_is_included() {
         let mut spent =
             RunTotals { model: String::new(), conversation: None, text: String::new(), usage: UsageTotals::default() };
         for event in [

@@ -7,11 +7,13 @@ use wharf::tools::Registry;
 use wharf_agent::{CallReport, ModelError, ResultBlock, RunEvent};
 use wharf_spec::UntrustedText;
 
+use super::allowed_tools::refused_message;
 use super::run_totals::{RunTotals, UsageTotals};
 use wharf_terminal::chat::context_notices::{context_shortened_notice, images_dropped_notice};
 use wharf_terminal::chat::tool_name::ToolDisplayName;
 use wharf_terminal::clock::DurationText;
 use wharf_terminal::console::Console;
+use wharf_terminal::count_text::CountText;
 use wharf_terminal::failure::{Failure, error_chain};
 use wharf_terminal::style::{BAD, GOOD, NAME, QUIET, paint};
 
@@ -53,16 +55,19 @@ impl TextWriter {
         Ok(())
     }
 
-    /// Prints the totals.
+    /// Prints the totals, and a warning about refused tools unless a failure names them.
     ///
     /// # Errors
     ///
     /// Fails if the output cannot be written.
-    pub fn finish(mut self) -> Result<(), Failure> {
+    pub fn finish(mut self, is_done: bool, refused: &[String]) -> Result<(), Failure> {
         self.end_line()?;
+        if is_done && !refused.is_empty() {
+            self.console.warn(refused_message(refused));
+        }
         let UsageTotals { requests, input, output, cached } = self.spent.usage;
         let cached = if cached > 0 { format!(" ({cached} cached)") } else { String::new() };
-        let requests = format!("{requests} {}", if requests == 1 { "request" } else { "requests" });
+        let requests = CountText(requests, "request");
         let id = self.spent.conversation.as_deref().map(|id| format!(" · --resume={id}")).unwrap_or_default();
         let model = shorten(&self.spent.model);
         self.say(format_args!("{model} · {requests}, {input} input tokens{cached}, {output} output tokens{id}"));

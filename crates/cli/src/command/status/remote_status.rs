@@ -5,7 +5,7 @@ use wharf_config::Config;
 
 use super::ending;
 use wharf_terminal::control::{RunningWharf, rows};
-use wharf_terminal::failure::CommandResult;
+use wharf_terminal::failure::{CommandEnding, CommandResult};
 use wharf_terminal::session::CommandSession;
 use wharf_terminal::status::show::status_table;
 use wharf_terminal::status::status_rows::StatusRow;
@@ -37,7 +37,8 @@ impl RemoteStatus {
         let console = &session.console;
         console.say(format_args!("asked the running wharf, process {}", self.pid));
         if console.manner.json {
-            console.print_json(&json!({ "schema": 1, "items": self.items }))?;
+            let is_ok = ending(&self.rows, ids) == CommandEnding::Fine;
+            console.print_document(is_ok, &json!({ "items": self.items }))?;
         } else {
             console.print(status_table(&self.rows, console.stdout_width()))?;
         }

@@ -23,7 +23,7 @@ const REDRAW_INTERVAL: Duration = Duration::from_secs(1);
 /// State of the watch.
 struct StatusWatch<'a> {
     session: &'a CommandSession,
-    fleet: ManagedHost<'a>,
+    managed_host: ManagedHost<'a>,
     /// Number of table lines on the screen.
     drawn: usize,
 }
@@ -42,12 +42,12 @@ enum WatchEvent {
 /// Fails if the host cannot start, or when the watch ends.
 pub async fn watch(session: &CommandSession, ids: &[String]) -> CommandResult {
     let reader = session.configuration.reader.clone();
-    let read = tokio::task::spawn_blocking(|| ConfigWatcher::new(reader)).await;
+    let read = wharf_threads::run_blocking(|| ConfigWatcher::new(reader)).await;
     let watch = read.map_err(Failure::other)?;
     let known = LoadedConfig::resolve(session, watch.config().clone(), ids).await;
     let host = start_managed(session, &known.entries, ManagedHostOptions::default()).await?;
     let mut events = host.events();
-    let mut watching = StatusWatch { session, fleet: ManagedHost::new(session, host, known, ids), drawn: 0 };
+    let mut watching = StatusWatch { session, managed_host: ManagedHost::new(session, host, known, ids), drawn: 0 };
     watching.print_initial()?;
     let mut configs = watch_config_files(watch);
     loop {
@@ -87,14 +87,14 @@ enum ChangeDocument<'a> {
 
 impl StatusWatch<'_> {
     fn rows(&self) -> Vec<StatusRow> {
-        self.fleet.rows()
+        self.managed_host.rows()
     }
 
     /// Prints the initial state.
     fn print_initial(&mut self) -> Result<(), Failure> {
         let (console, rows) = (&self.session.console, self.rows());
         match (console.manner.json, console.stdout_width()) {
-            (true, _) => console.print_json(&document(&rows)),
+            (true, _) => console.print_json(&document(&rows, &[])),
             (false, Some(_)) => self.draw(),
             (false, None) => rows.iter().try_for_each(|row| self.say(status_line(row))),
         }
@@ -142,7 +142,7 @@ impl StatusWatch<'_> {
 
     /// Applies the changed configuration to the host.
     async fn reload(&mut self) -> Result<(), Failure> {
-        let reloaded = self.fleet.reload(ReloadTrigger::Noticed).await?;
+        let reloaded = self.managed_host.reload(ReloadTrigger::Noticed).await?;
         self.report_reload(&reloaded)
     }
 

@@ -7,7 +7,7 @@ use wharf_testkit::repl::wait_for_state;
 use super::agent_home::{AgentHome, all_allowed, answer, demo};
 
 #[test]
-fn a_file_and_a_variable_bring_servers() {
+fn servers_come_from_file_and_environment_variable() {
     let home = AgentHome::new(Script::from_turns([Answer::text("I see both.")]));
     let (filed, named) = (home.marked(demo()), home.marked(demo()));
     let mut from_variable = named;
@@ -29,7 +29,7 @@ fn a_file_and_a_variable_bring_servers() {
 }
 
 #[test]
-fn what_is_invalid_is_found() {
+fn invalid_entries_are_reported() {
     let home = AgentHome::new(Script::default()).servers(json!({
         "bare": {"args": ["x"]}, "both": {"command": "x", "url": "https://example.org/mcp"}, "fine": demo(),
     }));
@@ -43,7 +43,7 @@ fn what_is_invalid_is_found() {
 }
 
 #[test]
-fn tools_are_included_and_excluded() {
+fn tool_filters_include_and_exclude() {
     let home = AgentHome::new(Script::from_turns([Answer::text("Few.")]));
     let mut entry = home.marked(demo());
     entry["includeTools"] = json!(["echo", "add", "raise_*"]);
@@ -60,7 +60,7 @@ fn tools_are_included_and_excluded() {
 }
 
 #[test]
-fn names_that_collide_are_told_apart() {
+fn same_tool_names_of_two_servers_stay_distinct() {
     let calls = Answer::call("mcp__east__echo", json!({"text": "sunrise"}));
     let home =
         AgentHome::new(Script::from_turns([calls, Answer::text("From the east.")])).with("permissions", all_allowed());
@@ -83,7 +83,7 @@ fn names_that_collide_are_told_apart() {
 }
 
 #[test]
-fn a_server_that_a_project_brings_along_later_is_asked_about() {
+fn server_added_by_the_project_needs_approval() {
     let home = AgentHome::new(Script::default()).servers(json!({}));
     let mut terminal = home.repl(&[]);
     terminal.expect("no servers");
@@ -101,7 +101,7 @@ fn a_server_that_a_project_brings_along_later_is_asked_about() {
 }
 
 #[test]
-fn without_a_key_everything_but_the_conversation_works() {
+fn missing_key_disables_only_the_conversation() {
     let home = AgentHome::new(Script::default());
     let entry = home.marked(demo());
     let home = home.servers(json!({"demo": entry})).with("providers", json!({})).with("model", json!("anthropic"));

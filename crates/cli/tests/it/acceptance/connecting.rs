@@ -11,7 +11,7 @@ use super::others::{Web, npm, overheard, pypi};
 use crate::support::fault_server;
 
 #[test]
-fn a_server_from_npm_is_found_and_called() {
+fn npm_server_is_connected_and_called() {
     let home = AgentHome::new(
         Script::default().when(When::ToolResult("high at noon".into()), Answer::text("The tide is **high** at noon.")),
     );
@@ -35,7 +35,7 @@ fn a_server_from_npm_is_found_and_called() {
 }
 
 #[test]
-fn a_server_over_http_is_found_and_called() {
+fn http_server_is_connected_and_called() {
     let web = Web::start("--http");
     let home = adding(&web.url, "http");
     let mut terminal = home.repl(&[]);
@@ -56,7 +56,7 @@ fn a_server_over_http_is_found_and_called() {
 
 /// `mcp-server-time` has tools and nothing else: nothing else is asked of it, and it is told what it may ask of us.
 #[test]
-fn only_what_a_server_offers_is_asked_of_it() {
+fn only_declared_capabilities_are_requested() {
     let home = AgentHome::new(Script::from_turns([Answer::text("I know.")]));
     let copy = home.path("sent.jsonl");
     let time = home.marked(pypi("mcp_server_time", &["--local-timezone", "UTC"]));
@@ -83,7 +83,7 @@ fn only_what_a_server_offers_is_asked_of_it() {
 }
 
 #[test]
-fn a_server_over_sse_is_found_and_called() {
+fn sse_server_is_connected_and_called() {
     let web = Web::start("--sse");
     let home = adding(&web.url, "sse");
     let mut terminal = home.repl(&[]);
@@ -103,7 +103,7 @@ fn adding(url: &str, way: &str) -> AgentHome {
 }
 
 #[test]
-fn several_servers_are_kept_at_once() {
+fn several_servers_run_at_once() {
     let calls = Answer::call("mcp__demo__echo", json!({"text": "ahoy"}))
         .with_block(Say::call(
             "convert_time",
@@ -127,7 +127,7 @@ fn several_servers_are_kept_at_once() {
 }
 
 #[test]
-fn a_server_in_trouble_costs_only_itself() {
+fn failing_servers_do_not_affect_the_others() {
     let script = Script::from_turns([Answer::call("echo", json!({"text": "ahoy"}))])
         .when(When::ToolResult("ahoy".into()), Answer::text("The others work."));
     let home = AgentHome::new(script).with("permissions", all_allowed());
@@ -153,7 +153,7 @@ fn is_announced(rows: &[String], server: &str) -> bool {
 }
 
 #[test]
-fn nothing_is_left_after_ctrl_c() {
+fn ctrl_c_leaves_no_processes() {
     let home = AgentHome::new(Script::default());
     let entries = (0..3).map(|number| (format!("demo{number}"), home.marked(demo())));
     let stubborn =
@@ -174,7 +174,7 @@ fn nothing_is_left_after_ctrl_c() {
 }
 
 #[test]
-fn lists_are_read_to_their_end() {
+fn paged_lists_are_read_completely() {
     let home = AgentHome::new(Script::from_turns([Answer::text("Many pages.")]));
     let entry = home.marked(json!({"command": fault_server(), "args": ["stdio", "ok", "--pages", "5"]}));
     let home = home.servers(json!({"paged": entry}));
@@ -189,7 +189,7 @@ fn lists_are_read_to_their_end() {
 }
 
 #[test]
-fn a_call_that_hangs_is_given_up() {
+fn hanging_call_times_out() {
     let script = Script::from_turns([Answer::call("slow", json!({"ms": 600_000}))])
         .when(When::ToolResult("".into()), Answer::text("I go on without it."));
     let home = AgentHome::new(script).with("permissions", all_allowed());

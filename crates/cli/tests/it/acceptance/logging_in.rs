@@ -15,7 +15,7 @@ use wharf_testkit::repl::wait_for_state;
 use super::agent_home::{AgentHome, all_allowed, answer};
 
 #[test]
-fn a_protected_server_is_logged_in_at_and_stays_so() {
+fn login_to_protected_server_survives_restart() {
     let authd = Authd::start(AuthSwitches::default()).unwrap();
     let home = AgentHome::new(Script::default())
         .with("permissions", all_allowed())
@@ -43,7 +43,7 @@ fn a_protected_server_is_logged_in_at_and_stays_so() {
 
 /// Whether it is asked about by itself or by `/mcp auth`, of a server that was there at first or came later.
 #[test]
-fn a_login_comes_back_to_where_its_server_says() {
+fn login_uses_the_configured_callback_port() {
     let authd = Authd::start(AuthSwitches::default()).unwrap();
     for by_hand in [false, true] {
         let port = unused_port();

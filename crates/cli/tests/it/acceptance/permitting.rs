@@ -15,7 +15,7 @@ fn wanting(last: &str) -> AgentHome {
 }
 
 #[test]
-fn a_call_is_asked_about_and_made_after_a_yes() {
+fn call_runs_after_approval() {
     let home = wanting("It said ahoy.");
     let mut terminal = home.repl(&[]);
     wait_for_state(&mut terminal, "demo", "ready");
@@ -31,7 +31,7 @@ fn a_call_is_asked_about_and_made_after_a_yes() {
 }
 
 #[test]
-fn a_no_is_an_error_that_the_model_sees() {
+fn denied_call_returns_an_error_to_the_model() {
     let home = wanting("Then not.");
     let mut terminal = home.repl(&[]);
     wait_for_state(&mut terminal, "demo", "ready");
@@ -43,7 +43,7 @@ fn a_no_is_an_error_that_the_model_sees() {
 }
 
 #[test]
-fn a_rule_allows_without_a_question() {
+fn allow_rule_skips_the_prompt() {
     let home = wanting("It said ahoy.").with("permissions", all_allowed());
     let mut terminal = home.repl(&[]);
     wait_for_state(&mut terminal, "demo", "ready");
@@ -55,7 +55,7 @@ fn a_rule_allows_without_a_question() {
 }
 
 #[test]
-fn an_always_is_written_down_and_holds() {
+fn always_answer_is_saved_as_a_rule() {
     let home = wanting("It said ahoy.");
     let mut terminal = home.repl(&[]);
     wait_for_state(&mut terminal, "demo", "ready");

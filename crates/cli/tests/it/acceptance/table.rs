@@ -10,7 +10,7 @@ const ASIDE: [&str; 3] = ["agent_home", "others", "table"];
 const BY_THEMSELVES: [&str; 3] = ["all tests pass", "tests pass, unit and integration", "documentation is complete"];
 
 #[test]
-fn every_test_that_is_named_exists_and_every_test_is_named() {
+fn acceptance_page_and_tests_name_each_other() {
     let page = std::fs::read_to_string(workspace().join("evidence/acceptance.md")).unwrap();
     let (named, written) = (named(&page), written());
     assert_eq!(named.difference(&written).collect::<Vec<_>>(), Vec::<&String>::new(), "named, and not there");
@@ -19,7 +19,7 @@ fn every_test_that_is_named_exists_and_every_test_is_named() {
 
 /// No point of a paper goes without a test.
 #[test]
-fn every_row_of_the_page_names_a_test() {
+fn every_acceptance_row_names_a_test() {
     let page = std::fs::read_to_string(workspace().join("evidence/acceptance.md")).unwrap();
     let is_row = |line: &&str| line.starts_with("| ") && !line.starts_with("| point") && !line.starts_with("| ---");
     let (rows, written) = (page.lines().filter(is_row), written());
@@ -29,7 +29,7 @@ fn every_row_of_the_page_names_a_test() {
 }
 
 #[test]
-fn tests_are_seen_whatever_stands_around_them() {
+fn tests_are_recognised_among_other_attributes() {
     let source = "#[test]\nfn plain() {}\n#[cfg(test)]\nfn none() {}\n\
                   #[tokio::test(start_paused = true)]\n#[expect(dead_code)]\nasync fn waiting() {}\n";
     assert_eq!(tests(source), ["plain", "waiting"]);
@@ -37,7 +37,7 @@ fn tests_are_seen_whatever_stands_around_them() {
 
 #[test]
 #[should_panic(expected = "one that is not run shows nothing")]
-fn a_test_that_is_not_run_does_not_count() {
+fn ignored_test_panics() {
     tests("#[ignore = \"slow\"]\n#[test]\nfn plain() {}\n");
 }
 

@@ -11,7 +11,7 @@ use super::others::{Web, npm};
 use crate::support::fault_server;
 
 #[test]
-fn the_model_is_told_of_the_tools() {
+fn model_is_offered_the_tools() {
     let home = AgentHome::new(Script::from_turns([Answer::text("I have many.")]));
     let files = npm("server-filesystem", &[&home.path("project").display().to_string()]);
     let entry = home.marked(files);
@@ -29,7 +29,7 @@ fn the_model_is_told_of_the_tools() {
 }
 
 #[test]
-fn a_sub_agent_has_the_tools() {
+fn sub_agent_has_the_tools() {
     let task = json!({"description": "add two numbers", "prompt": "Add 2 and 40."});
     let script = Script::default()
         .when(When::ToolResult("The sum is 42.".into()), Answer::text("My helper says 42."))
@@ -67,7 +67,7 @@ fn results_and_errors_reach_the_model() {
 }
 
 #[test]
-fn each_format_is_spoken() {
+fn each_api_format_completes_a_run() {
     for format in ["anthropic", "chat", "responses"] {
         let script = Script::from_turns([
             Answer::default()
@@ -88,7 +88,7 @@ fn each_format_is_spoken() {
 }
 
 #[test]
-fn cancelling_a_run_reaches_the_server() {
+fn cancelled_run_cancels_the_call_on_the_server() {
     let web = Web::start("--http");
     let home = AgentHome::new(Script::from_turns([Answer::call("slow", json!({"steps": 1000, "wait_ms": 100}))]));
     let home = home.servers(json!({"quay": {"url": web.url}})).with("permissions", all_allowed());
@@ -104,7 +104,7 @@ fn cancelling_a_run_reaches_the_server() {
 }
 
 #[test]
-fn ten_calls_are_withdrawn_at_once() {
+fn ctrl_c_cancels_ten_calls() {
     let slow = |number: usize| Say::call("slow", json!({"ms": 600_000, "nonce": format!("n{number}")}));
     let calls = (0..10).fold(Answer::default(), |answer, number| answer.with_block(slow(number)));
     let home = AgentHome::new(Script::from_turns([calls])).with("permissions", all_allowed());
@@ -125,7 +125,7 @@ fn ten_calls_are_withdrawn_at_once() {
 }
 
 #[test]
-fn resources_and_prompts_are_tools() {
+fn resources_and_prompts_are_available_as_tools() {
     let script = Script::from_turns([
         Answer::call("ListMcpResources", json!({"server": "demo"}))
             .with_block(Say::call("ReadMcpResource", json!({"server": "demo", "uri": "harbour://tide"})))
@@ -148,7 +148,7 @@ fn resources_and_prompts_are_tools() {
 }
 
 #[test]
-fn a_changed_list_counts_from_the_next_request() {
+fn changed_tool_list_applies_to_next_request() {
     let script =
         Script::from_turns([Answer::call("hire_crane", json!({})), Answer::text("Hired."), Answer::text("I see it.")]);
     let home = AgentHome::new(script).with("permissions", all_allowed());

@@ -7,7 +7,7 @@ use wharf_testkit::repl::{Row, wait_for_state};
 use super::agent_home::{AgentHome, demo};
 
 #[test]
-fn the_table_shows_every_server_also_during_a_run() {
+fn table_shows_every_server_during_a_run() {
     let home = AgentHome::new(Script::from_turns([Answer::text("Here I am.").held_at("quay", 0)]));
     let entry = home.marked(demo());
     let mut off = demo();
@@ -40,7 +40,7 @@ fn the_table_shows_every_server_also_during_a_run() {
 }
 
 #[test]
-fn one_server_is_shown_with_its_last_error_and_its_last_connection() {
+fn server_details_show_last_error_and_connection() {
     let home = AgentHome::new(Script::default());
     let entry = home.marked(demo());
     let home = home.servers(json!({"demo": entry, "lost": {"command": "/nowhere/at/all"}}));
@@ -58,7 +58,7 @@ fn one_server_is_shown_with_its_last_error_and_its_last_connection() {
 }
 
 #[test]
-fn no_servers_are_said_to_be_none() {
+fn empty_configuration_is_reported() {
     let home = AgentHome::new(Script::default()).servers(json!({}));
     let mut terminal = home.repl(&[]);
     terminal.line("/mcp");

@@ -11,7 +11,7 @@ fn entry(home: &TestHome, file: &str, id: &str) -> Value {
 
 /// Each form people know, and the entry it makes.
 #[test]
-fn every_form_makes_the_same_entries() {
+fn every_add_form_makes_the_expected_entry() {
     for (args, expected) in [
         (&["https://h/mcp"][..], json!({"url": "https://h/mcp"})),
         (&["--url", "https://h/mcp"], json!({"url": "https://h/mcp"})),
@@ -51,6 +51,10 @@ fn every_form_makes_the_same_entries() {
             json!({"command": "a", "trust": true, "lazy": true, "enabled": false, "timeout": 9000, "includeTools": ["a", "b*"], "excludeTools": ["c"], "description": "d"}),
         ),
         (&["a", "--enabled"], json!({"command": "a"})),
+        (&["--enabled", "--", "a"], json!({"command": "a"})),
+        (&["--enabled", "false", "--", "echo", "x"], json!({"command": "echo", "args": ["x"], "enabled": false})),
+        (&["--enabled", "true", "--", "echo", "x"], json!({"command": "echo", "args": ["x"]})),
+        (&["--enabled", "false", "https://h/mcp"], json!({"url": "https://h/mcp", "enabled": false})),
         (
             &["https://h/", "--oauth-client-id", "me", "--oauth-scope", "a b", "--oauth-token-url", "https://t/"],
             json!({"url": "https://h/", "oauth": {"client_id": "me", "scope": "a b", "token_url": "https://t/"}}),
@@ -59,18 +63,24 @@ fn every_form_makes_the_same_entries() {
         let home = TestHome::new();
         let ran = home.run_ok(&[&["add", "x"], args].concat());
         assert_eq!(entry(&home, PROJECT_CONFIG, "x"), expected, "{args:?}");
-        let told = "Added x in .wharf/config.json (project)\n  undo: wharf remove x\n  next: wharf test x\n";
-        assert!(ran.stderr.ends_with(told), "{}", ran.stderr);
+        let told = format!(
+            "Added x in .wharf/config.json (project)\n  scope: {} only; --scope global adds it for all directories\n  \
+             undo: wharf remove x\n  next: wharf test x\n",
+            home.path("project").display()
+        );
+        assert!(ran.stderr.ends_with(&told), "{}", ran.stderr);
         let listed = home.run_ok(&["list", "--json"]).json();
         assert_eq!(listed["items"][0]["approved"], true, "{args:?}: {listed}");
     }
 }
 
 #[test]
-fn what_is_wrong_is_told_and_nothing_is_written() {
+fn invalid_add_is_reported_and_writes_nothing() {
     for (args, expected) in [
         (&["x"][..], "neither a URL nor a command was given"),
         (&["x y", "https://h/"], "an id has 1 to 64"),
+        (&["x", "--enabled", "npx", "p"], "invalid value 'npx' for '--enabled [<BOOL>]'"),
+        (&["x", "--enabled", "false"], "neither a URL nor a command was given"),
         (&["x", "https://h/", "-e", "A=1"], "--env does not apply to this kind of server"),
         (&["x", "-H", "A=1", "--", "npx"], "--header does not apply to this kind of server"),
         (&["x", "-H", "hush", "https://h/"], "--header needs a name and a value"),
@@ -89,7 +99,7 @@ fn what_is_wrong_is_told_and_nothing_is_written() {
 }
 
 #[test]
-fn an_id_is_taken_once_and_a_replacement_can_be_undone() {
+fn existing_id_needs_replace_which_can_be_undone() {
     let home = TestHome::new();
     home.run_ok(&["add", "x", "--scope", "global", "https://one/"]);
     let ran = home.run(["add", "x", "-s", "user", "https://two/"]);
@@ -104,7 +114,7 @@ fn an_id_is_taken_once_and_a_replacement_can_be_undone() {
 }
 
 #[test]
-fn another_layer_with_the_id_is_told() {
+fn same_id_in_another_layer_is_reported() {
     let home = TestHome::new();
     home.run_ok(&["add", "x", "https://project/"]);
     let ran = home.run_ok(&["add", "x", "--scope", "global", "https://global/"]);
@@ -116,7 +126,7 @@ fn another_layer_with_the_id_is_told() {
 }
 
 #[test]
-fn a_secret_in_a_projects_file_is_warned_about() {
+fn literal_secret_in_project_file_is_warned_about() {
     for (args, warned) in [
         (&["-e", "TOKEN=hush", "--", "a"][..], Some("(env TOKEN)")),
         (&["a", "--api-key", "hush"], Some("(argument 2)")),
@@ -132,7 +142,7 @@ fn a_secret_in_a_projects_file_is_warned_about() {
 }
 
 #[test]
-fn secrets_are_read_from_a_pipe_in_the_order_they_were_given() {
+fn secrets_are_read_from_stdin_in_order() {
     let home = TestHome::new();
     let args = [
         "add",
@@ -158,7 +168,7 @@ fn secrets_are_read_from_a_pipe_in_the_order_they_were_given() {
 }
 
 #[test]
-fn secrets_are_typed_unseen() {
+fn typed_secret_is_not_echoed() {
     let home = TestHome::new();
     let mut terminal = Terminal::start_piped(&home.command(["add", "x", "-s", "global", "-e", "TOKEN=-", "--", "a"]));
     terminal.answer("Secret for TOKEN (not shown): ", "hush");
@@ -169,7 +179,7 @@ fn secrets_are_typed_unseen() {
 }
 
 #[test]
-fn json_is_checked_as_it_would_be_read() {
+fn json_entry_is_validated() {
     let home = TestHome::new();
     for (text, expected) in [
         ("{\"command\": hush}", "the entry is not valid JSON at line 1, column 13"),
@@ -189,7 +199,7 @@ fn json_is_checked_as_it_would_be_read() {
 }
 
 #[test]
-fn comments_survive() {
+fn comments_are_preserved() {
     let home = TestHome::new();
     home.write(USER_CONFIG, "{\n  // mine\n  \"mcpServers\": {\n    \"a\": {\"command\": \"a\"} // kept\n  }\n}\n");
     home.run_ok(&["add", "b", "-s", "global", "https://h/"]);
@@ -201,7 +211,7 @@ fn comments_survive() {
 /// A server of the user's own starts elsewhere than where it was added: a relative program becomes absolute, and for
 /// relative arguments the project's directory is offered.
 #[test]
-fn relative_paths_of_a_global_server_are_noticed() {
+fn relative_paths_of_global_server_are_resolved_or_warned() {
     let home = TestHome::new();
     let words = ["add", "files", "--scope", "global", "--", "./server", "."];
     let ran = home.run(words);

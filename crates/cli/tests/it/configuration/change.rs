@@ -10,7 +10,7 @@ fn state(home: &TestHome) -> String {
 }
 
 #[test]
-fn a_removed_server_is_gone_and_comes_back() {
+fn removed_server_can_be_restored() {
     let home = TestHome::new();
     home.write(USER_CONFIG, ONE);
     let ran = home.run_ok(&["remove", "x"]);
@@ -22,7 +22,7 @@ fn a_removed_server_is_gone_and_comes_back() {
 }
 
 #[test]
-fn the_projects_goes_first_and_what_counts_then_is_told() {
+fn project_entry_is_removed_first_and_next_one_reported() {
     let home = TestHome::new();
     home.write(USER_CONFIG, ONE);
     home.write(SHARED_CONFIG, ONE);
@@ -36,8 +36,31 @@ fn the_projects_goes_first_and_what_counts_then_is_told() {
     home.run_ok(&["remove", "x", "--scope", "global"]);
 }
 
+/// U4: a file that Wharf created and emptied does not stay behind.
 #[test]
-fn secrets_are_not_repeated_to_undo_a_removal() {
+fn emptied_project_file_is_removed_unless_it_holds_something_else() {
+    let home = TestHome::new();
+    home.run_ok(&["add", "x", "--", "a"]);
+    home.run_ok(&["remove", "x"]);
+    assert!(!home.path("project/.wharf").exists());
+    home.run_ok(&["add-json", "x", "{\"enabled\": false}"]);
+    home.run_ok(&["remove", "x"]);
+    assert!(!home.path("project/.wharf").exists());
+    for rest in ["// note\n{}", "{\"permissions\": []}"] {
+        home.write(PROJECT_CONFIG, rest);
+        home.run_ok(&["add", "x", "--", "a"]);
+        home.run_ok(&["remove", "x"]);
+        assert!(home.path(PROJECT_CONFIG).exists(), "{rest}");
+        std::fs::remove_file(home.path(PROJECT_CONFIG)).unwrap();
+    }
+    home.write(PROJECT_CONFIG, ONE);
+    home.write("project/.wharf/notes", "");
+    home.run_ok(&["remove", "x"]);
+    assert!(!home.path(PROJECT_CONFIG).exists() && home.path("project/.wharf/notes").exists());
+}
+
+#[test]
+fn undo_of_removal_masks_secrets() {
     let home = TestHome::new();
     home.write(USER_CONFIG, r#"{"mcpServers": {"x": {"command": "a", "env": {"A": "hush"}}}}"#);
     let ran = home.run_ok(&["remove", "x"]);
@@ -45,7 +68,7 @@ fn secrets_are_not_repeated_to_undo_a_removal() {
 }
 
 #[test]
-fn a_server_is_switched_where_it_stands() {
+fn enable_and_disable_edit_the_defining_file() {
     let home = TestHome::new();
     home.write(USER_CONFIG, ONE);
     let ran = home.run_ok(&["disable", "x"]);
@@ -58,7 +81,7 @@ fn a_server_is_switched_where_it_stands() {
 }
 
 #[test]
-fn a_layer_can_switch_a_lower_one_off_and_enable_finds_it() {
+fn enable_edits_the_layer_that_disables() {
     let home = TestHome::new();
     home.write(USER_CONFIG, ONE);
     home.run_ok(&["add-json", "x", "{\"enabled\": false}"]);
@@ -69,7 +92,7 @@ fn a_layer_can_switch_a_lower_one_off_and_enable_finds_it() {
 }
 
 #[test]
-fn a_file_of_a_flag_is_edited_and_a_variable_is_not() {
+fn config_file_is_edited_but_yaml_and_variable_are_not() {
     let home = TestHome::new();
     let file = home.write("flag.json", ONE).display().to_string();
     home.run_ok(&["disable", "x", "--config", &file]);
@@ -91,7 +114,7 @@ fn a_file_of_a_flag_is_edited_and_a_variable_is_not() {
 }
 
 #[test]
-fn a_file_that_cannot_be_changed_is_told_with_a_way_out() {
+fn uneditable_file_suggests_add_json() {
     let home = TestHome::new();
     home.write(SHARED_CONFIG, r#"{"mcpServers": {"x": {"command": "a"}}}"#);
     std::fs::hard_link(home.path(SHARED_CONFIG), home.path("project/other")).unwrap();
@@ -102,7 +125,7 @@ fn a_file_that_cannot_be_changed_is_told_with_a_way_out() {
 
 /// What only switches a server off is taken back without touching the server.
 #[test]
-fn a_switch_is_removed_and_not_what_it_switches() {
+fn removing_a_disabling_entry_leaves_the_server() {
     let home = TestHome::new();
     home.write(USER_CONFIG, r#"{"mcpServers": {"github": {"command": "a", "env": {"TOKEN": "hush"}}}}"#);
     let ran = home.run_ok(&["add-json", "github", r#"{"enabled": false}"#]);
@@ -115,7 +138,7 @@ fn a_switch_is_removed_and_not_what_it_switches() {
 
 /// A flag of ours behind the command is hardly meant for the server.
 #[test]
-fn a_flag_behind_the_command_is_not_swallowed() {
+fn wharf_flag_after_the_command_is_refused() {
     let home = TestHome::new();
     for words in [&["--scope", "global"][..], &["-e", "TOKEN=x"], &["--trust"]] {
         let ran = home.run([&["add", "a", "npx", "pkg"], words].concat());
@@ -124,4 +147,28 @@ fn a_flag_behind_the_command_is_not_swallowed() {
     }
     home.run_ok(&["add", "a", "--", "npx", "pkg", "--scope", "global"]);
     assert!(home.read(PROJECT_CONFIG).contains(r#""--scope""#));
+}
+
+/// F10: `--scope` selects the file; in the project's scope, any server can be disabled for the project.
+#[test]
+fn enable_and_disable_change_the_given_scope() {
+    let home = TestHome::new();
+    home.write(USER_CONFIG, ONE);
+    let ran = home.run_ok(&["disable", "x", "--scope", "project"]);
+    assert_eq!(ran.stderr, "Disabled x in .wharf/config.json\n  undo: wharf enable x --scope project\n");
+    assert_eq!((state(&home).as_str(), home.read(USER_CONFIG).as_str()), ("disabled", ONE));
+    assert_eq!(home.run_ok(&["disable", "x", "--scope", "project"]).stderr, "x is already disabled\n");
+    home.run_ok(&["enable", "x", "--scope", "project"]);
+    assert_eq!(state(&home), "enabled");
+    assert!(!home.path("project/.wharf").exists());
+    home.write(SHARED_CONFIG, ONE);
+    let document = home.run_ok(&["disable", "x", "--scope", "global", "--json"]).json();
+    assert_eq!(
+        (&document["files"], &document["undo"]),
+        (&json!([home.path(USER_CONFIG)]), &json!("wharf enable x --scope global"))
+    );
+    assert_eq!(home.read(SHARED_CONFIG), ONE);
+    std::fs::remove_file(home.path(USER_CONFIG)).unwrap();
+    let ran = home.run(["disable", "x", "--scope", "global"]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("no global server named `x`"), "{ran:?}");
 }

@@ -9,7 +9,7 @@ use wharf_testkit::test_home::{SHARED_CONFIG, TestHome, USER_CONFIG};
 const KEPT: &str = "home/.config/wharf/secrets.json";
 
 #[test]
-fn a_secret_is_kept_listed_and_forgotten() {
+fn secret_is_stored_listed_and_removed() {
     let home = TestHome::new();
     let ran = home.run_with_input(&["secret", "set", "github"], "hush\n");
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""));
@@ -18,7 +18,10 @@ fn a_secret_is_kept_listed_and_forgotten() {
     assert!(ran.stderr.starts_with(told) && !ran.stderr.contains("hush"), "{}", ran.stderr);
     assert_eq!(std::fs::metadata(home.path(KEPT)).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(home.run_ok(&["secret", "list"]).stdout, "github\n");
-    assert_eq!(home.run_ok(&["secret", "list", "--json"]).json(), json!({"schema": 1, "items": [{"name": "github"}]}));
+    assert_eq!(
+        home.run_ok(&["secret", "list", "--json"]).json(),
+        json!({"schema": 1, "ok": true, "items": [{"name": "github"}]})
+    );
     let ran = home.run(["secret", "remove", "gihub"]);
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("no secret named `gihub`") && ran.stderr.contains("did you mean `github`"), "{ran:?}");
@@ -28,7 +31,7 @@ fn a_secret_is_kept_listed_and_forgotten() {
 }
 
 #[test]
-fn a_secret_is_typed_unseen() {
+fn typed_secret_is_not_echoed() {
     let home = TestHome::new();
     let mut terminal = Terminal::start_piped(&home.command(["secret", "set", "github"]));
     terminal.answer("Secret for github (not shown): ", "hush");
@@ -40,7 +43,7 @@ fn a_secret_is_typed_unseen() {
 
 /// Sixty secrets, in every place one may stand, are shown by nothing that is not told to.
 #[test]
-fn planted_secrets_are_never_shown() {
+fn planted_secrets_are_never_shown_by_listings() {
     let (home, planted) = planted();
     assert_eq!(planted, 60);
     let mut commands: Vec<Vec<&str>> = vec![vec!["list"], vec!["validate"], vec!["list", "--scope", "project"]];
@@ -59,7 +62,7 @@ fn planted_secrets_are_never_shown() {
 
 /// The same where servers are started and dialled: they repeat what they were given, and end.
 #[test]
-fn planted_secrets_are_not_shown_by_what_runs() {
+fn planted_secrets_are_never_shown_by_running_servers() {
     let (home, _) = planted();
     let trace = home.path("trace.jsonl");
     let trace = trace.to_str().unwrap();

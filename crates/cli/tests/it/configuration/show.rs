@@ -6,11 +6,14 @@ use wharf_testkit::test_home::{PROJECT_CONFIG, SHARED_CONFIG, TestHome, USER_CON
 use crate::support::assert_harmless;
 
 #[test]
-fn without_servers_it_says_how_to_add_one() {
+fn empty_list_suggests_add() {
     let ran = TestHome::new().run_ok(&["list"]);
     assert_eq!(ran.stdout, "");
     assert!(ran.stderr.starts_with("No MCP servers configured; add one: wharf add "), "{ran:?}");
-    assert_eq!(TestHome::new().run_ok(&["ls", "--json"]).json(), json!({"schema": 1, "items": [], "problems": []}));
+    assert_eq!(
+        TestHome::new().run_ok(&["ls", "--json"]).json(),
+        json!({"schema": 1, "ok": true, "items": [], "problems": []})
+    );
 }
 
 fn several() -> TestHome {
@@ -33,13 +36,14 @@ fn every_entry_has_a_row() {
     let user = "~/.config/wharf/config.json";
     let expected = [
         "ID TRANSPORT SOURCE STATE COMMAND OR URL FILE".to_owned(),
-        format!("bad ? global broken {user}:5"),
-        "new sse project unapproved http://h/ .wharf/config.json:1".to_owned(),
-        format!("off stdio global disabled a {user}:4"),
-        format!("one http global enabled https://h/mcp {user}:2"),
-        "· one stdio project unapproved evil .mcp.json:1".to_owned(),
-        format!("two stdio global enabled npx -y x {user}:3"),
-        "· two stdio global replaced lower ~/.mcp.json:1".to_owned(),
+        format!("bad ? global ✗ broken {user}:5"),
+        "new sse project ‖ unapproved http://h/ .wharf/config.json:1".to_owned(),
+        format!("off stdio global ○ disabled a {user}:4"),
+        format!("one http global ● enabled https://h/mcp {user}:2"),
+        "· one stdio project ‖ unapproved evil .mcp.json:1".to_owned(),
+        format!("two stdio global ● enabled npx -y x {user}:3"),
+        "· two stdio global · replaced lower ~/.mcp.json:1".to_owned(),
+        "7 servers: 2 enabled, 1 disabled, 2 unapproved, 1 replaced, 1 broken".to_owned(),
     ];
     assert_eq!(rows.iter().map(|row| row.join(" ")).collect::<Vec<_>>(), expected);
     assert!(ran.stderr.contains(":5:8: `bad` has neither `command` nor `url`; set `command`"), "{}", ran.stderr);
@@ -47,7 +51,7 @@ fn every_entry_has_a_row() {
 }
 
 #[test]
-fn a_scope_shows_its_own() {
+fn scope_filters_the_list() {
     for (scope, expected) in
         [("project", "new one"), ("global", "bad off one two two"), ("effective", "bad new off one one two two")]
     {
@@ -59,7 +63,7 @@ fn a_scope_shows_its_own() {
 }
 
 #[test]
-fn the_contract_of_list() {
+fn list_json_has_the_documented_shape() {
     let home = TestHome::new().with_env("TOKEN", "hush");
     let entry = r#"{"command": "npx", "args": ["--api-key", "hush"], "env": {"A": "hush", "T": "${TOKEN}"}, "timeout": 9000, "odd": "hush"}"#;
     let file = home.write(USER_CONFIG, &format!("{{\"mcpServers\": {{\"x\": {entry}}}}}"));
@@ -83,7 +87,7 @@ fn the_contract_of_list() {
 }
 
 #[test]
-fn one_server_in_full() {
+fn get_shows_every_field() {
     let home = TestHome::new().with_env("TOKEN", "hush");
     home.write("home/.mcp.json", r#"{"mcpServers": {"x": {"command": "lower"}}}"#);
     let entry = r#"{"command": "npx", "args": ["-y", " odd "], "env": {"A": "hush", "N": "${NONE}", "T": "${TOKEN}"}, "trust": true, "timeout": 5}"#;
@@ -118,14 +122,14 @@ x
 }
 
 #[test]
-fn an_unknown_server_is_told_with_what_may_be_meant() {
+fn unknown_server_suggests_a_similar_name() {
     let ran = several().run(["get", "twoo"]);
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("error: no server named `twoo`.\n  hint: did you mean `two`"), "{}", ran.stderr);
 }
 
 #[test]
-fn nothing_in_a_file_acts_on_a_terminal() {
+fn control_characters_in_config_are_escaped() {
     let home = TestHome::new();
     home.write(
         SHARED_CONFIG,

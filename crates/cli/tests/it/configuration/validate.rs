@@ -4,7 +4,7 @@ use serde_json::json;
 use wharf_testkit::test_home::{PROJECT_CONFIG, TestHome, USER_CONFIG};
 
 #[test]
-fn every_problem_is_told_under_its_file() {
+fn every_problem_is_listed_under_its_file() {
     let home = TestHome::new();
     home.write(
         USER_CONFIG,
@@ -31,7 +31,7 @@ fn every_problem_is_told_under_its_file() {
 }
 
 #[test]
-fn warnings_fail_only_strictly() {
+fn warnings_fail_only_with_strict_config() {
     let home = TestHome::new();
     home.write(USER_CONFIG, r#"{"mcpServers": {"x": {"command": "a", "comand": "b"}}}"#);
     assert_eq!(home.run_ok(&["validate"]).stderr.split('(').next(), Some("1 server: 1 warning "));
@@ -50,7 +50,7 @@ fn warnings_fail_only_strictly() {
 }
 
 #[test]
-fn the_flag_is_the_command() {
+fn validate_config_flag_equals_the_command() {
     let home = TestHome::new();
     home.write(USER_CONFIG, "{");
     let (flag, command) = (home.run(["--validate-config"]), home.run(["validate"]));
@@ -59,7 +59,7 @@ fn the_flag_is_the_command() {
 }
 
 #[test]
-fn one_file_is_looked_at_alone() {
+fn single_file_is_validated_alone() {
     let home = TestHome::new();
     home.write(USER_CONFIG, "{");
     home.write("project/team.yaml", "mcpServers: {x: {command: a}}\n");
@@ -69,7 +69,7 @@ fn one_file_is_looked_at_alone() {
 }
 
 #[test]
-fn the_schema_is_one_document() {
+fn schema_is_one_json_document() {
     let ran = TestHome::new().run_ok(&["schema"]);
     let schema: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");

@@ -34,7 +34,7 @@ impl<'a> Guest<'a> {
 }
 
 #[test]
-fn everything_comes_on_the_one_stream() {
+fn responses_and_requests_share_one_stream() {
     let demo = Demo::start(&["--sse", "127.0.0.1:0"]);
     assert_eq!(demo.path, "/sse");
     let mut guest = Guest::enter(&demo);
@@ -51,7 +51,7 @@ fn everything_comes_on_the_one_stream() {
 }
 
 #[test]
-fn a_session_ends_with_its_stream() {
+fn session_ends_with_its_stream() {
     let demo = Demo::start(&["--sse", "127.0.0.1:0", "--revision", "2024-11-05"]);
     let mut guest = Guest::enter(&demo);
     let mut other = Guest::enter(&demo);

@@ -46,7 +46,7 @@ impl<'a> Guest<'a> {
 const REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
 #[test]
-fn a_session_begins_lasts_and_ends() {
+fn session_is_created_used_and_deleted() {
     let demo = Demo::streamable();
     for revision in REVISIONS {
         let guest = Guest::enter(&demo, revision);
@@ -66,7 +66,7 @@ fn a_session_begins_lasts_and_ends() {
 }
 
 #[test]
-fn what_is_no_message_of_the_session_is_refused() {
+fn messages_not_matching_the_session_are_rejected() {
     let demo = Demo::streamable();
     let guest = Guest::enter(&demo, "2025-06-18");
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
@@ -88,7 +88,7 @@ fn what_is_no_message_of_the_session_is_refused() {
 }
 
 #[test]
-fn a_broken_stream_goes_on_where_it_broke() {
+fn broken_stream_resumes_where_it_broke() {
     let demo = Demo::streamable();
     for revision in REVISIONS {
         let guest = Guest::enter(&demo, revision);
@@ -116,7 +116,7 @@ fn a_broken_stream_goes_on_where_it_broke() {
 }
 
 #[test]
-fn questions_come_on_the_stream_of_their_call() {
+fn server_requests_use_the_stream_of_their_call() {
     let demo = Demo::streamable();
     for revision in REVISIONS {
         let guest = Guest::enter(&demo, revision);
@@ -135,7 +135,7 @@ fn questions_come_on_the_stream_of_their_call() {
 }
 
 #[test]
-fn a_call_is_cancelled_by_a_notification() {
+fn cancel_notification_stops_the_call() {
     let demo = Demo::streamable();
     let guest = Guest::enter(&demo, "2025-06-18");
     let mut response = guest.call(1, "slow", json!({"seconds": 600, "steps": 1000}));
@@ -149,7 +149,7 @@ fn a_call_is_cancelled_by_a_notification() {
 }
 
 #[test]
-fn news_come_on_the_session_s_own_stream() {
+fn notifications_use_the_stream_of_the_session() {
     let demo = Demo::streamable();
     let guest = Guest::enter(&demo, "2025-06-18");
     let other = Guest::enter(&demo, "2025-06-18");
@@ -169,7 +169,7 @@ fn news_come_on_the_session_s_own_stream() {
 }
 
 #[test]
-fn the_tide_turns_in_sessions() {
+fn tide_notifications_reach_sessions() {
     let demo = Demo::start(&["--http", ":0", "--tide", "20"]);
     let guest = Guest::enter(&demo, "2025-11-25");
     let mut own = guest.watch(None);
@@ -178,7 +178,7 @@ fn the_tide_turns_in_sessions() {
 }
 
 #[test]
-fn a_task_reports_on_the_session_s_own_stream() {
+fn task_status_uses_the_stream_of_the_session() {
     let demo = Demo::streamable();
     let guest = Guest::enter(&demo, "2025-11-25");
     let mut own = guest.watch(None);

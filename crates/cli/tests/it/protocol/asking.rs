@@ -17,7 +17,7 @@ fn defaults(form: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_form_is_answered_and_its_defaults_are_filled_in() {
+async fn form_answer_includes_defaults() {
     for &revision in ASKING {
         let given = json!({ "email": "master@argo.example", "nights": 7, "ship": "Argo" });
         let harbour = open_with(revision, [accept(given.clone())]).await;
@@ -34,7 +34,7 @@ async fn a_form_is_answered_and_its_defaults_are_filled_in() {
 }
 
 #[tokio::test]
-async fn a_refusal_reaches_the_tool() {
+async fn declined_form_reaches_the_tool() {
     for &revision in ASKING {
         for (answer, word) in [(ElicitationResponse::Decline, "decline"), (ElicitationResponse::Cancel, "cancel")] {
             let harbour = open_with(revision, [answer]).await;
@@ -50,7 +50,7 @@ async fn a_refusal_reaches_the_tool() {
 }
 
 #[tokio::test]
-async fn content_that_does_not_fit_the_form_never_leaves() {
+async fn mismatched_form_content_is_not_sent() {
     for &revision in ASKING {
         let harbour = open_with(revision, [accept(json!({ "no such field": 1 }))]).await;
         let result = harbour.call("book_berth", json!({})).await;
@@ -60,7 +60,7 @@ async fn content_that_does_not_fit_the_form_never_leaves() {
 }
 
 #[tokio::test]
-async fn a_page_is_visited_with_consent_only() {
+async fn page_is_opened_only_with_consent() {
     for &revision in LATEST {
         let harbour = open(revision).await;
         let result = harbour.call("open_harbour_page", json!({})).await;
@@ -73,7 +73,7 @@ async fn a_page_is_visited_with_consent_only() {
 }
 
 #[tokio::test]
-async fn a_call_refused_for_a_page_is_made_again_when_the_page_is_done() {
+async fn call_rejected_for_a_page_is_retried_after_the_visit() {
     let harbour = open(Revision::V2025_11_25).await;
     let result = harbour.call("open_harbour_page", json!({ "via": "error" })).await;
     assert!(!result.is_error, "{}", result.raw.as_str());
@@ -87,7 +87,7 @@ async fn a_call_refused_for_a_page_is_made_again_when_the_page_is_done() {
 }
 
 #[tokio::test]
-async fn a_model_is_lent_and_may_be_refused() {
+async fn sampling_request_is_answered_or_declined() {
     for revision in ALL {
         let harbour = open(revision).await;
         let result = harbour.call("ask_model", json!({})).await;
@@ -105,7 +105,7 @@ async fn a_model_is_lent_and_may_be_refused() {
 }
 
 #[tokio::test]
-async fn a_model_gets_tools_where_that_was_declared() {
+async fn sampling_with_tools_needs_the_capability() {
     for &revision in LATEST {
         let harbour = open(revision).await;
         let result = harbour.call("ask_model", json!({ "tools": true })).await;
@@ -117,7 +117,7 @@ async fn a_model_gets_tools_where_that_was_declared() {
 }
 
 #[tokio::test]
-async fn roots_are_named() {
+async fn roots_are_listed() {
     for revision in ALL {
         let harbour = open(revision).await;
         let result = harbour.call("show_roots", json!({})).await;
@@ -127,7 +127,7 @@ async fn roots_are_named() {
 }
 
 #[tokio::test]
-async fn a_server_is_told_when_the_roots_change() {
+async fn root_changes_notify_handshake_servers() {
     for revision in ALL {
         let harbour = open(revision).await;
         harbour.connection.notify_roots_changed();
@@ -138,7 +138,7 @@ async fn a_server_is_told_when_the_roots_change() {
 }
 
 #[tokio::test]
-async fn logs_arrive_from_their_level_on() {
+async fn logs_are_delivered_from_the_set_level() {
     for revision in ALL {
         let mut harbour = open(revision).await;
         if revision.era() == Era::Handshake {
@@ -155,7 +155,7 @@ async fn logs_arrive_from_their_level_on() {
 }
 
 #[tokio::test]
-async fn several_rounds_and_one_without_a_question() {
+async fn several_input_rounds_complete() {
     for &revision in ASKING {
         let harbour = open(revision).await;
         let result = harbour.call("many_questions", json!({ "rounds": 4 })).await;
@@ -166,7 +166,7 @@ async fn several_rounds_and_one_without_a_question() {
 }
 
 #[tokio::test]
-async fn a_server_that_never_has_enough_is_given_up() {
+async fn endless_input_rounds_are_abandoned() {
     let harbour = open(Revision::V2026_07_28).await;
     let outcome = harbour.connection.call_tool("stubborn", &RawJson::empty_object(), RequestOptions::default()).await;
     assert!(matches!(outcome, Err(CallError::TooManyRounds(8))), "{outcome:?}");
@@ -175,7 +175,7 @@ async fn a_server_that_never_has_enough_is_given_up() {
 }
 
 #[tokio::test]
-async fn prompts_and_resources_may_ask_too() {
+async fn prompts_and_resources_can_request_input() {
     let harbour = open(Revision::V2026_07_28).await;
     harbour.connection.get_prompt("pilot", &[], RequestOptions::default()).await.unwrap();
     harbour.connection.read_resource("harbour://log", RequestOptions::default()).await.unwrap();
@@ -184,7 +184,7 @@ async fn prompts_and_resources_may_ask_too() {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_what_was_not_offered() {
+async fn undeclared_capabilities_are_not_requested() {
     for revision in ALL {
         let connection = open_silent(revision).await;
         for tool in ["book_berth", "ask_model", "show_roots", "open_harbour_page"] {

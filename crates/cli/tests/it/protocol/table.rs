@@ -26,7 +26,7 @@ fn source(file: &str) -> String {
 }
 
 #[test]
-fn every_test_that_is_named_exists_and_every_test_is_named() {
+fn protocol_page_and_tests_name_each_other() {
     let page = std::fs::read_to_string(workspace().join("evidence/protocol.md")).unwrap();
     let named = named(&page);
     for (file, test) in &named {

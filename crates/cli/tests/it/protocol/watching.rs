@@ -31,7 +31,7 @@ async fn name_of_next(subscription: &mut Subscription) -> String {
 }
 
 #[tokio::test]
-async fn every_change_is_heard_of() {
+async fn every_change_is_reported() {
     for revision in ALL {
         let (harbour, mut subscription) = watch(revision).await;
         for (tool, expected) in
@@ -45,7 +45,7 @@ async fn every_change_is_heard_of() {
 }
 
 #[tokio::test]
-async fn a_flood_of_changes_is_one_event() {
+async fn repeated_changes_are_coalesced() {
     for revision in ALL {
         let (harbour, mut subscription) = watch(revision).await;
         for _ in 0..50 {
@@ -59,7 +59,7 @@ async fn a_flood_of_changes_is_one_event() {
 }
 
 #[tokio::test]
-async fn whatever_ends_a_subscription_it_is_opened_again() {
+async fn ended_subscription_is_reopened() {
     for how in ["result", "cancelled", "error"] {
         let (harbour, mut subscription) = watch(Revision::V2026_07_28).await;
         harbour.call("end_subscriptions", json!({ "how": how })).await;
@@ -72,7 +72,7 @@ async fn whatever_ends_a_subscription_it_is_opened_again() {
 }
 
 #[tokio::test]
-async fn two_subscriptions_hear_their_own() {
+async fn subscriptions_receive_only_their_own_events() {
     for revision in ALL {
         let harbour = open(revision).await;
         let tools = Interest { tools: true, ..Interest::default() };
@@ -89,7 +89,7 @@ async fn two_subscriptions_hear_their_own() {
 }
 
 #[tokio::test]
-async fn a_subscription_that_is_dropped_is_ended() {
+async fn dropped_subscription_is_ended() {
     for revision in ALL {
         let (harbour, subscription) = watch(revision).await;
         drop(subscription);
@@ -103,7 +103,7 @@ async fn a_subscription_that_is_dropped_is_ended() {
 }
 
 #[tokio::test]
-async fn a_subscription_ends_with_its_server() {
+async fn subscription_ends_with_its_server() {
     for revision in ALL {
         let (harbour, mut subscription) = watch(revision).await;
         let crash = harbour.connection.clone();

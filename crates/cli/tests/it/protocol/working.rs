@@ -17,7 +17,7 @@ async fn start(harbour: &Harbour, arguments: Value) -> Box<TaskHandle> {
 }
 
 #[tokio::test]
-async fn progress_comes_before_the_result() {
+async fn progress_precedes_the_result() {
     for revision in ALL {
         let harbour = open(revision).await;
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -33,7 +33,7 @@ async fn progress_comes_before_the_result() {
 }
 
 #[tokio::test]
-async fn a_task_is_followed_to_its_end() {
+async fn task_is_followed_to_completion() {
     for &revision in LATEST {
         let harbour = open(revision).await;
         let task = start(&harbour, json!({ "containers": 3, "interval_ms": 20 })).await;
@@ -54,7 +54,7 @@ async fn a_task_is_followed_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_task_may_ask() {
+async fn task_can_request_input() {
     for &revision in LATEST {
         let signature = ElicitationResponse::Accept(Some(RawJson::parse(r#"{"name":"Ada"}"#).unwrap()));
         let harbour = open_with(revision, [signature]).await;
@@ -67,7 +67,7 @@ async fn a_task_may_ask() {
 }
 
 #[tokio::test]
-async fn a_task_is_cancelled_by_its_own_method() {
+async fn task_is_cancelled_by_its_own_method() {
     for &revision in LATEST {
         let harbour = open(revision).await;
         let task = start(&harbour, json!({ "containers": 1000, "interval_ms": 1000 })).await;
@@ -85,7 +85,7 @@ async fn a_task_is_cancelled_by_its_own_method() {
 }
 
 #[tokio::test]
-async fn a_plain_call_stays_with_the_task_a_server_makes_of_it() {
+async fn plain_call_follows_the_task_it_becomes() {
     let harbour = open(Revision::V2026_07_28).await;
     let result = harbour.call("unload_ship", json!({ "containers": 2, "interval_ms": 10 })).await;
     let data: Value = serde_json::from_str(result.structured.unwrap().as_str()).unwrap();
@@ -95,7 +95,7 @@ async fn a_plain_call_stays_with_the_task_a_server_makes_of_it() {
 }
 
 #[tokio::test]
-async fn a_task_nobody_knows() {
+async fn unknown_task_is_an_error() {
     for &revision in LATEST {
         let harbour = open(revision).await;
         let outcome = harbour.connection.task("no such task").refresh().await;

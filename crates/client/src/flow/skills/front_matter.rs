@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_write_is_read() {
+    fn common_yaml_forms_are_parsed() {
         let text = "\u{feff}---\r\nname: refunds # a comment\r\ndescription: >-\r\n  Pays\r\n  back: all.\r\n\
             note: |\r\n  one\r\n  --- two\r\nlist: [a, 'b: c', \"\\u00e9\"]\r\nmetadata:\r\n  version: \"1.0\"\r\n  \
             n: 1.50\r\n  deep:\r\n  - x: ~\r\n  - true\r\nlong: some\r\n  more\r\n--- \r\nbody\r\n---\r\n";
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_words_follow_the_core_schema() {
+    fn plain_scalars_follow_yaml_core_schema() {
         for (text, expected) in [
             ("7", json!(7)),
             ("-7", json!(-7)),
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_surprise_is_refused() {
+    fn unsafe_or_ambiguous_front_matter_is_rejected() {
         let deep = format!("---\na: {}1{}\n---\n", "[".repeat(MAX_NESTING), "]".repeat(MAX_NESTING));
         let wide = format!("---\na: [{}]\n---\n", "1,".repeat(MAX_EVENTS));
         let long = format!("---\na: {}\n---\n", "x".repeat(MAX_FRONT_MATTER_BYTES));
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_difference_is_told() {
+    fn first_mismatching_field_is_reported() {
         let entry = |frontmatter: Value| {
             let entry = json!({ "uri": "skill://a/SKILL.md", "frontmatter": frontmatter, "resources": "dynamic" });
             Skill::from_raw(RawJson::from_value(&entry).unwrap(), &JsonLimits::default()).unwrap()

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_as_short_as_they_can_be_and_never_alike() {
+    fn labels_are_short_and_unique() {
         for (roots, expected) in [
             (&["skill://a", "skill://b"][..], &["a", "b"][..]),
             (&["skill://x/billing/r", "skill://x/support/r", "skill://s"], &["billing/r", "support/r", "s"]),

@@ -24,7 +24,7 @@ use super::session::SessionTarget;
 use super::status::{StatusMeaning, challenge, classify_status, retry_after, with_jitter};
 use crate::engine::{Engine, MessageDelivery, NotMcpPeer, ResponseChannel, SendState};
 use crate::era::supported_revisions;
-use crate::error::{CallError, DisconnectCause, DisconnectReport};
+use crate::error::{BODY_WITHOUT_MESSAGE, CallError, DisconnectCause, DisconnectReport};
 
 /// Maximum retries if the server asks to retry later.
 const MAX_RETRIES: u32 = 5;
@@ -92,7 +92,7 @@ impl HttpExchange {
             SendError::Redirected { .. } | SendError::RedirectLoop => self.fail(CallError::Protocol(error.to_string())),
             // The connection was closed meanwhile. Requests that open a session are not retried elsewhere, and
             // repeating them is harmless.
-            SendError::Broken(_) if tries == 0 && self.link.dialect.revision().is_none() => {
+            SendError::Broken(_) if tries == 0 && self.link.protocol.revision().is_none() => {
                 ExchangeStep::Again(with_jitter(self.link.limits.send_again))
             }
             _ if !error.is_certainly_unsent() => self.lose(errors::from_send_error(error), SendState::Perhaps),
@@ -144,8 +144,11 @@ impl HttpExchange {
     }
 
     fn fail_without_response(&self, status: StatusCode, shown: &str) -> ExchangeStep {
-        let what = if shown.is_empty() { String::new() } else { format!(": {shown}") };
-        self.fail(CallError::Protocol(format!("HTTP {status} without a response message{what}")))
+        let what = match shown {
+            "" => format!("HTTP {status} without a response message"),
+            shown => format!("HTTP {status} {BODY_WITHOUT_MESSAGE}{shown}"),
+        };
+        self.fail(CallError::Protocol(what))
     }
 
     /// Handles the reply to a POST before 2025-03-26, where the response comes on the stream. Some servers send it here
@@ -211,7 +214,7 @@ impl HttpExchange {
     /// Reports whether the server may send this message on the stream. Before negotiation, a response under the rules
     /// of the stateless era may not contain requests (2026-07-28, basic/transports).
     fn is_allowed_on_stream(&self, message: &[u8]) -> bool {
-        if self.order.era == Era::Handshake || self.link.dialect.revision().is_some() {
+        if self.order.era == Era::Handshake || self.link.protocol.revision().is_some() {
             return true;
         }
         let asks = scan(message).is_ok_and(|envelope| envelope.method.is_some() && envelope.id(message).is_some());
@@ -263,7 +266,8 @@ impl HttpExchange {
                 }
                 Ok(response) if response.status.is_server_error() => {}
                 Ok(response) if response.status == StatusCode::NOT_FOUND && place.id.is_some() => {
-                    return Err(self.on_session_lost(place));
+                    // The server accepted the call before it lost the session.
+                    return Err(self.on_session_lost(place, SendState::Perhaps));
                 }
                 Ok(response) => {
                     let what = format!("{what}, and resuming failed (HTTP {})", response.status);
@@ -320,7 +324,7 @@ impl HttpExchange {
             Some(error) if error.code == code::METHOD_NOT_FOUND => {
                 self.deliver_single(body, ResponseChannel::Refusal).await
             }
-            _ => self.on_session_lost(place),
+            _ => self.on_session_lost(place, SendState::Never),
         }
     }
 
@@ -329,9 +333,12 @@ impl HttpExchange {
         body.ok().and_then(Result::ok).unwrap_or_default()
     }
 
-    fn on_session_lost(&self, place: &SessionTarget) -> ExchangeStep {
+    /// Handles an expired session. A POST that the server rejects because of its session was not executed
+    /// (2025-11-25, basic/transports, session management). It is not sent again here: the new session may define the
+    /// tool in another way.
+    fn on_session_lost(&self, place: &SessionTarget, left: SendState) -> ExchangeStep {
         self.link.on_session_expired(place);
-        self.lose(errors::session_expired(), SendState::Perhaps)
+        self.lose(errors::session_expired(), left)
     }
 
     /// Handles an error status, which often comes with a message that gives the reason.
@@ -340,10 +347,10 @@ impl HttpExchange {
         let body = self.read_error_body(&mut response).await;
         if let Some(error) = error_in_body(&body, &self.link.limits) {
             if self.is_in_session(place) && is_unknown_session(status, &error) {
-                return self.on_session_lost(place);
+                return self.on_session_lost(place, SendState::Never);
             }
             if error.code == code::UNSUPPORTED_REVISION
-                && let Some(agreed) = self.link.dialect.revision()
+                && let Some(agreed) = self.link.protocol.revision()
             {
                 let still_spoken = supported_revisions(&error).iter().any(|named| named == agreed.as_str());
                 match (still_spoken, tries) {
@@ -471,7 +478,7 @@ impl HttpLink {
 
     /// Creates a GET for a stream: a new one, or one resumed after an event.
     pub fn stream_request(&self, place: &SessionTarget, after: Option<&str>) -> HttpRequest {
-        let mut headers = self.headers.stream_headers(self.dialect.revision());
+        let mut headers = self.headers.stream_headers(self.protocol.revision());
         if let Some(id) = &place.id {
             headers.insert(SESSION, id.clone());
         }

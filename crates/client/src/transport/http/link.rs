@@ -35,7 +35,7 @@ pub(super) struct HttpLink {
     pub limits: Limits,
     /// Memory budget of this server.
     pub budget: ServerBudget,
-    pub dialect: Arc<dyn Protocol>,
+    pub protocol: Arc<dyn Protocol>,
     pub session: LinkSession,
     pub tasks: LinkTasks,
     engine: OnceLock<Weak<Engine>>,
@@ -60,9 +60,9 @@ impl HttpLink {
             spec,
             form,
             headers,
-            dialect: opening.dialect.clone(),
+            protocol: opening.protocol.clone(),
             session: LinkSession::default(),
-            tasks: LinkTasks::new(Handle::current()),
+            tasks: LinkTasks::new(Handle::current(), opening.span.clone()),
             engine: OnceLock::new(),
             room: Semaphore::new(limits.exchanges),
             queued: AtomicUsize::new(0),
@@ -115,7 +115,7 @@ impl HttpLink {
 
     /// Returns the era and revision under which a request is sent.
     pub fn era_of(&self, method: &str) -> (Era, Option<Revision>) {
-        match self.dialect.revision() {
+        match self.protocol.revision() {
             Some(revision) => (revision.era(), Some(revision)),
             None if method == DISCOVER => (Era::Stateless, Some(Revision::LATEST_STATELESS)),
             None => (Era::Handshake, None),
@@ -123,7 +123,7 @@ impl HttpLink {
     }
 
     fn is_stateless(&self) -> bool {
-        self.dialect.revision().is_none_or(|revision| revision.era() == Era::Stateless)
+        self.protocol.revision().is_none_or(|revision| revision.era() == Era::Stateless)
     }
 
     fn submit_request(&self, label: RequestLabel<'_>, body: Bytes, queued: QueuedBytes) -> Result<Ticket, SubmitError> {

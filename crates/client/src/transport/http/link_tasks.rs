@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
+use tracing::{Instrument as _, Span};
 
 /// The purpose of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,6 +22,8 @@ pub(super) enum TaskPurpose {
 
 pub(super) struct LinkTasks {
     runtime: Handle,
+    /// The span of the connection.
+    span: Span,
     running: Arc<Mutex<LinkTaskTable>>,
     /// Signalled when a task has ended.
     ended: Arc<Notify>,
@@ -67,29 +70,29 @@ impl SentFlag {
 }
 
 impl LinkTasks {
-    pub fn new(runtime: Handle) -> Self {
-        Self { runtime, running: Arc::default(), ended: Arc::default() }
+    pub fn new(runtime: Handle, span: Span) -> Self {
+        Self { runtime, span, running: Arc::default(), ended: Arc::default() }
     }
 
     pub fn runtime(&self) -> &Handle {
         &self.runtime
     }
 
-    /// Starts the task of a call and passes it the flag that records the sending.
+    /// Starts the task of a call, in the caller's span, and passes it the flag that records the sending.
     pub fn spawn_call<F: Future<Output = ()> + Send + 'static>(&self, id: u64, work: impl FnOnce(SentFlag) -> F) {
         let departure = SentFlag::default();
         let left = departure.0.clone();
-        self.spawn_task(|_| TaskPurpose::Call(id), left, work(departure));
+        self.spawn_task(|_| TaskPurpose::Call(id), left, work(departure).in_current_span());
     }
 
     /// Starts the task of a message that gets no response.
     pub fn spawn_message(&self, work: impl Future<Output = ()> + Send + 'static) {
-        self.spawn_task(TaskPurpose::Word, Arc::default(), work);
+        self.spawn_task(TaskPurpose::Word, Arc::default(), work.instrument(self.span.clone()));
     }
 
     /// Starts a task that runs as long as the link.
     pub fn spawn_background(&self, work: impl Future<Output = ()> + Send + 'static) {
-        self.spawn_task(TaskPurpose::Upkeep, Arc::default(), work);
+        self.spawn_task(TaskPurpose::Upkeep, Arc::default(), work.instrument(self.span.clone()));
     }
 
     fn spawn_task(
@@ -98,17 +101,17 @@ impl LinkTasks {
         left: Arc<AtomicBool>,
         work: impl Future<Output = ()> + Send + 'static,
     ) {
-        let errand = {
+        let purpose = {
             let mut running = lock(&self.running);
             if running.closed {
                 return;
             }
             running.numbered += 1;
-            let errand = name(running.numbered);
-            running.tasks.insert(errand, LinkTaskEntry { handle: None, unwanted: false, left });
-            errand
+            let purpose = name(running.numbered);
+            running.tasks.insert(purpose, LinkTaskEntry { handle: None, unwanted: false, left });
+            purpose
         };
-        let end = LinkTaskGuard { errand, running: self.running.clone(), ended: self.ended.clone() };
+        let end = LinkTaskGuard { purpose, running: self.running.clone(), ended: self.ended.clone() };
         // Boxed: the runtime moves its tasks, and this one is large.
         let work = Box::pin(work);
         // Not under the lock: a runtime that has shut down drops the task at once, which removes it from the list.
@@ -116,7 +119,7 @@ impl LinkTasks {
             let _end = end;
             work.await;
         });
-        if let Some(entered) = lock(&self.running).tasks.get_mut(&errand) {
+        if let Some(entered) = lock(&self.running).tasks.get_mut(&purpose) {
             entered.handle = Some(task.abort_handle());
             if entered.unwanted {
                 task.abort();
@@ -144,13 +147,13 @@ impl LinkTasks {
 
     /// Aborts the tasks of all calls.
     pub fn abort_calls(&self) {
-        self.abort_where(|errand| matches!(errand, TaskPurpose::Call(_)));
+        self.abort_where(|purpose| matches!(purpose, TaskPurpose::Call(_)));
     }
 
     fn abort_where(&self, unwanted: impl Fn(&TaskPurpose) -> bool) {
         let handles: Vec<AbortHandle> = {
             let mut running = lock(&self.running);
-            let unwanted = running.tasks.iter_mut().filter(|(errand, _)| unwanted(errand));
+            let unwanted = running.tasks.iter_mut().filter(|(purpose, _)| unwanted(purpose));
             unwanted.filter_map(|(_, task)| task.mark_aborted()).collect()
         };
         // Not under the lock: a task removes itself from the list when it ends.
@@ -164,7 +167,7 @@ impl LinkTasks {
 
     /// Waits until all messages without a response have been sent.
     pub async fn wait_until_sent(&self) {
-        self.wait_until_ended(|errand| matches!(errand, TaskPurpose::Word(_))).await;
+        self.wait_until_ended(|purpose| matches!(purpose, TaskPurpose::Word(_))).await;
     }
 
     async fn wait_until_ended(&self, awaited: impl Fn(&TaskPurpose) -> bool) {
@@ -180,14 +183,14 @@ impl LinkTasks {
 
 /// Removes a task from the list when dropped, however the task ends.
 struct LinkTaskGuard {
-    errand: TaskPurpose,
+    purpose: TaskPurpose,
     running: Arc<Mutex<LinkTaskTable>>,
     ended: Arc<Notify>,
 }
 
 impl Drop for LinkTaskGuard {
     fn drop(&mut self) {
-        lock(&self.running).tasks.remove(&self.errand);
+        lock(&self.running).tasks.remove(&self.purpose);
         self.ended.notify_waiters();
     }
 }

@@ -7,6 +7,7 @@
 
 mod errors;
 mod exchange;
+mod headers_command;
 mod link;
 mod link_tasks;
 mod post_request;
@@ -29,6 +30,7 @@ use crate::error::{ConnectCause, DisconnectCause, DisconnectReport};
 use crate::options::ConnectOptions;
 use crate::services::BoxedFuture;
 
+use headers_command::HeadersCommand;
 use link::HttpLink;
 use post_request::ConfiguredHeaders;
 use sensitive_headers::RedactingAuthorizer;
@@ -73,7 +75,10 @@ impl RemoteServer {
         options.reach = AddressPolicy::Anywhere;
         let mut net = Net::open(&options).await.map_err(ConnectCause::Net)?;
         // Configured credentials take precedence over the authorizer.
-        if let Some(authorizer) = with.authorizer.as_ref().filter(|_| !headers.has_authorization()) {
+        if let Some(source) = spec.headers_source.clone() {
+            let command = HeadersCommand::new(source, spec.launch_check.clone(), redactor.clone());
+            net = net.with_authorizer(command, &spec.url);
+        } else if let Some(authorizer) = with.authorizer.as_ref().filter(|_| !headers.has_authorization()) {
             net = net.with_authorizer(RedactingAuthorizer::new(authorizer.clone(), redactor.clone()), &spec.url);
         }
         Ok(Self { spec, headers, net, form })

@@ -51,7 +51,23 @@ impl ConfiguredHeaders {
     pub fn new(wanted: &[(String, Secret)]) -> Result<Self, String> {
         let mut headers = HeaderMap::new();
         headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("wharf/", env!("CARGO_PKG_VERSION"))));
-        for (name, value) in wanted {
+        for (known, value) in Self::parse(wanted)? {
+            if known == header::USER_AGENT {
+                headers.insert(known, value);
+            } else {
+                headers.append(known, value);
+            }
+        }
+        Ok(Self(headers))
+    }
+
+    /// Parses headers and marks their values as sensitive.
+    ///
+    /// # Errors
+    ///
+    /// A description of the problem, without the value.
+    pub fn parse(wanted: &[(String, Secret)]) -> Result<Vec<(HeaderName, HeaderValue)>, String> {
+        let header = |(name, value): &(String, Secret)| {
             let known =
                 HeaderName::try_from(name.as_str()).map_err(|_| format!("`{name}` is not a valid header name"))?;
             if is_reserved(&known) {
@@ -60,13 +76,9 @@ impl ConfiguredHeaders {
             let mut value = HeaderValue::from_str(value.reveal())
                 .map_err(|_| format!("the value of `{name}` contains invalid characters"))?;
             value.set_sensitive(true);
-            if known == header::USER_AGENT {
-                headers.insert(known, value);
-            } else {
-                headers.append(known, value);
-            }
-        }
-        Ok(Self(headers))
+            Ok((known, value))
+        };
+        wanted.iter().map(header).collect()
     }
 
     /// Moves credentials from the address to a header: addresses are logged and displayed more often.
@@ -179,7 +191,7 @@ impl PostRequest {
 
     /// Creates a notification or a reply to the server.
     pub fn notification(link: &HttpLink, body: Bytes) -> Self {
-        let revision = link.dialect.revision();
+        let revision = link.protocol.revision();
         let mut headers = link.headers.post_headers();
         insert_revision(&mut headers, revision);
         Self { headers, body, era: Era::Handshake, id: 0, effect: CallEffect::MayWrite, opens: false, lasts: false }
@@ -211,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_protocol_sets_cannot_be_set() {
+    fn protocol_headers_cannot_be_configured() {
         for name in ["Accept", "content-type", "Host", "Mcp-Session-Id", "MCP-Protocol-Version", "mcp-anything"] {
             assert!(ConfiguredHeaders::new(&[(name.to_owned(), Secret::new("x"))]).is_err(), "{name}");
         }
@@ -221,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn who_logs_in_by_the_address_does_so_by_a_header() {
+    fn url_credentials_become_an_authorization_header() {
         let mut headers = ConfiguredHeaders::new(&[]).unwrap();
         let mut url = Url::parse("https://me:p%40ss@example.org/mcp").unwrap();
         headers.move_credentials_from(&mut url).unwrap();
@@ -232,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_cannot_be_is_refused_without_its_value() {
+    fn invalid_header_is_rejected_without_showing_its_value() {
         for (name, value) in [("a b", "hush"), ("", "hush"), ("X-Key", "hush\r\nX-Other: 1"), ("X-Key", "hush\0")] {
             let refused = ConfiguredHeaders::new(&[(name.to_owned(), Secret::new(value))]).err().unwrap();
             assert!(!refused.contains("hush"), "{refused}");

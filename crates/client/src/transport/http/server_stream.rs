@@ -72,9 +72,9 @@ impl ServerStreamTask {
                 ListenOutcome::Failed => (None, false),
             };
             failures = if fine { 0 } else { failures + 1 };
-            let patience = self.link.limits.resume.saturating_mul(1 << failures.saturating_sub(1).min(6));
+            let max_wait = self.link.limits.resume.saturating_mul(1 << failures.saturating_sub(1).min(6));
             // The requested delay applies while the stream works; after repeated failures the backoff is the minimum.
-            let wait = if failures > 1 { asked.unwrap_or_default().max(patience) } else { asked.unwrap_or(patience) };
+            let wait = if failures > 1 { asked.unwrap_or_default().max(max_wait) } else { asked.unwrap_or(max_wait) };
             tokio::time::sleep(wait.clamp(MIN_REOPEN_DELAY, MAX_REOPEN_DELAY)).await;
         }
     }
@@ -95,7 +95,7 @@ impl ServerStreamTask {
             status if status.is_success() && ContentKind::from_headers(&response.headers) == ContentKind::Events => {
                 if self.opened && self.last.is_none() {
                     // Without an event id the stream cannot be resumed, so messages may have been missed.
-                    self.link.dialect.on_messages_missed();
+                    self.link.protocol.on_messages_missed();
                 }
                 self.opened = true;
                 self.read(self.link.events(response.body)).await

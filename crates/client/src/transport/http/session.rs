@@ -233,7 +233,7 @@ impl HttpLink {
                 self.session.set_pending_target(place);
                 self.send_initialized().await;
                 tracing::info!("session expired, opened a new one");
-                self.dialect.on_server_restarted(&engine);
+                self.protocol.on_server_restarted(&engine);
                 self.spawn_server_stream();
             }
             Ok(Err(why)) if why.is_final() => engine.close(why),
@@ -264,7 +264,7 @@ impl HttpLink {
         let result = scan(message).ok().and_then(|envelope| envelope.result.map(|result| result.to_raw(message)));
         let judged = era::evaluate_initialize(result.unwrap_or_else(RawJson::empty_object), &self.limits.bounds);
         match judged {
-            Ok((revision, _)) if Some(revision) == self.dialect.revision() => Ok(()),
+            Ok((revision, _)) if Some(revision) == self.protocol.revision() => Ok(()),
             Ok(_) => Err(errors::revision_changed()),
             Err(cause) => Err(errors::stream_interrupted(&cause.to_string())),
         }
@@ -360,7 +360,7 @@ impl HttpLink {
     pub async fn delete_session(&self) {
         let Some(place) = self.session.current() else { return };
         let (url, Some(id)) = (place.url.clone(), place.id.clone()) else { return };
-        let mut headers = self.headers.delete_headers(self.dialect.revision());
+        let mut headers = self.headers.delete_headers(self.protocol.revision());
         headers.insert(SESSION, id);
         let request = HttpRequest {
             method: Method::DELETE,

@@ -146,7 +146,7 @@ impl HttpLink {
             let gone = match self.reinitialize(&engine).await {
                 Ok(events) => {
                     tracing::info!("stream lost, opened a new one");
-                    self.dialect.on_server_restarted(&engine);
+                    self.protocol.on_server_restarted(&engine);
                     return self.spawn_reader(events);
                 }
                 Err(gone) => gone,
@@ -168,7 +168,7 @@ impl HttpLink {
         let (mut events, endpoint) = self.open_stream().await.map_err(StreamOpenError::into_disconnect)?;
         let place = SessionTarget::new(endpoint);
         // Lost during the initial connect: the connecting caller gets the error of `initialize`.
-        let Some(initialize) = self.session.initialize().filter(|_| self.dialect.revision().is_some()) else {
+        let Some(initialize) = self.session.initialize().filter(|_| self.protocol.revision().is_some()) else {
             return Err(errors::session_expired());
         };
         let introduced = tokio::time::timeout(self.limits.startup, async {
@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_endpoint_stays_at_the_streams_origin() {
+    fn endpoint_must_share_the_stream_origin() {
         let base = Url::parse("http://127.0.0.1:8000/base/sse").unwrap();
         for (text, expected) in [
             ("/message?sessionId=1", Some("http://127.0.0.1:8000/message?sessionId=1")),
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_endpoint_is_told_without_what_is_hidden_in_the_address() {
+    fn bad_endpoint_error_hides_secrets_in_urls() {
         let mut spec = HttpSpec::new(Url::parse("http://127.0.0.1:8000/hush/sse").unwrap());
         spec.hidden.push(wharf_spec::Secret::new("hush"));
         let told = format!("{:?}", parse_endpoint(&spec, &spec.url, b"http://example.org/hush").unwrap_err());

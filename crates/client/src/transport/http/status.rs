@@ -17,7 +17,7 @@ pub(super) enum StatusMeaning {
     Login,
     /// The call was not executed. Retry later.
     Later,
-    /// The session has expired. The call may or may not have been executed.
+    /// The session has expired. The call was not executed.
     SessionExpired,
     /// The server rejected the call.
     Refused,
@@ -67,7 +67,7 @@ mod tests {
     use wharf_net::HeaderValue;
 
     #[test]
-    fn a_wait_is_read_and_bounded() {
+    fn retry_after_is_parsed_and_capped() {
         let now = httpdate::parse_http_date("Sun, 15 Nov 2026 12:00:00 GMT").unwrap();
         for (text, expected) in [
             ("0", Some(0)),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_status_means() {
+    fn status_codes_are_classified() {
         use CallEffect::{MayWrite, Reads};
         for (status, effect, in_session, expected) in [
             (401, Reads, false, StatusMeaning::Login),

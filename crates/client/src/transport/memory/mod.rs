@@ -13,6 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
+use tracing::Instrument as _;
 
 use super::{LinkHandle, LinkSetup, ServerLink, ServerStarter, Transport};
 use crate::engine::Engine;
@@ -124,7 +125,8 @@ fn open_link(server: Box<dyn LocalServer>, opening: &LinkSetup) -> ServerLink {
     let end = ServerEnd { link: link.clone(), outbox: ClientSender { engine: engine.clone(), limits } };
     let (done, ended) = watch::channel(false);
     let serving = server.serve(end, workers.clone());
-    let task = tokio::spawn(run(serving, engine.clone(), link.clone(), workers.clone(), done));
+    let serving = run(serving, engine.clone(), link.clone(), workers.clone(), done);
+    let task = tokio::spawn(serving.instrument(opening.span.clone()));
     let mut open =
         ServerLink::new(engine, Transport::Memory, LocalLinkHandle { link, workers, task: task.abort_handle(), ended });
     open.detail = "in-process server".to_owned();

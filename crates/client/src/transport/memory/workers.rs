@@ -307,7 +307,7 @@ impl WorkerThread {
         let load = Arc::new(ThreadLoad::default());
         let (unfinished, mut closed) = (Arc::clone(&load), shared.closed.subscribe());
         let resident = shared.resident().clone();
-        let thread = std::thread::Builder::new().name(name).spawn(move || {
+        let thread = wharf_threads::start_thread(&name, move || {
             if let Some(resident) = resident {
                 runtime.spawn(resident());
             }
@@ -329,7 +329,7 @@ impl WorkerThread {
             }
             let _ = done.send(true);
         });
-        thread.ok().map(|_| Self { handle, load, stop, ended })
+        thread.ok().map(|()| Self { handle, load, stop, ended })
     }
 }
 

@@ -89,6 +89,7 @@ impl StdioDriver {
             (lines.tail(MAX_STDERR_LINES), lines.is_logged())
         };
         let hint = if cause == DisconnectCause::Closed { None } else { self.engine.last_anomaly() };
+        self.link.record_unread_input();
         self.engine.close(DisconnectReport { cause, exit: self.exited, stderr: shown, hint });
         let (mut exit, exit_wait) = (self.process.exit(), self.limits.exit_wait);
         self.stop().await;
@@ -106,7 +107,7 @@ impl StdioDriver {
         link.close_input();
         if known.is_none() {
             let mut exit = process.exit();
-            let patience = async {
+            let max_wait = async {
                 if tokio::time::timeout(limits.stop_grace, wait_for_exit(&mut exit)).await.is_ok() {
                     return;
                 }
@@ -116,7 +117,7 @@ impl StdioDriver {
                 }
             };
             tokio::select! {
-                () = patience => {}
+                () = max_wait => {}
                 // Keep reading the output, so that the server can exit normally instead of with a broken pipe.
                 () = discard_output(&stdout, &mut frames) => unreachable!("reading on never ends"),
             }
@@ -203,7 +204,7 @@ impl StdioDriver {
     }
 
     /// Ready when no large message is being processed and there is no pause; then with the result of
-    /// [`Driver::deliver`] for the input that followed.
+    /// [`Self::deliver`] for the input that followed.
     fn poll_delivered(&mut self, context: &mut Context<'_>) -> Poll<Poll<DisconnectCause>> {
         let Some(delivering) = &mut self.delivering else { return Poll::Ready(Poll::Pending) };
         let delivered = ready!(delivering.as_mut().poll(context));

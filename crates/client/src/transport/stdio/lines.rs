@@ -31,6 +31,8 @@ pub(super) struct LineSplitter {
     at_start: bool,
     limit: usize,
     discard: usize,
+    /// Bytes of lines over a limit since the connection began.
+    discarded: usize,
 }
 
 struct OversizedLine {
@@ -75,6 +77,7 @@ impl LineSplitter {
             at_start: true,
             limit: limits.message,
             discard: limits.discard,
+            discarded: 0,
         }
     }
 
@@ -200,8 +203,8 @@ impl LineSplitter {
     /// Scans a line without storing it, up to the searched position.
     fn skip_line(&mut self, excess: LineExcess) {
         let pending = self.taken..self.searched;
-        // A quarter, since discarded bytes cost less: an endless line is still recognised within the first second.
-        self.budget.throttle().record_large(pending.len() / 4);
+        let cost = self.discard_cost(pending.len());
+        self.budget.throttle().record_large(cost);
         if let Some(oversized) = &mut self.oversized {
             oversized.length += pending.len();
             oversized.scanner.push(&self.buffer[pending]);
@@ -211,6 +214,13 @@ impl LineSplitter {
         self.oversized = Some(OversizedLine { scanner: Scanner::new(), length: pending.len(), excess });
         self.taken = self.searched;
         self.unscanned = Some(self.give_away_buffer().slice(pending));
+    }
+
+    /// Returns the bytes to count for this many discarded ones. The first line over a limit counts a quarter, so that an
+    /// endless one is recognised within a second; a server that goes on sending such lines is held to its rate.
+    fn discard_cost(&mut self, bytes: usize) -> usize {
+        self.discarded = self.discarded.saturating_add(bytes);
+        if self.discarded > self.discard { bytes } else { bytes / 4 }
     }
 
     /// Gives the buffer away and keeps the input after the line, which is at most one read.
@@ -276,7 +286,14 @@ mod tests {
     }
 
     #[test]
-    fn lines_in_every_cut() {
+    fn discarded_bytes_past_one_endless_line_count_fully() {
+        let limits = Limits { message: 100, discard: 1000, ..Limits::default() };
+        let mut lines = LineSplitter::new(&limits, ByteBudget::new(64 << 20).for_server(64 << 20));
+        assert_eq!([400, 400, 400].map(|bytes| lines.discard_cost(bytes)), [100, 100, 400]);
+    }
+
+    #[test]
+    fn lines_split_across_reads_are_joined() {
         assert_eq!(check(100, 1000, &[b"a\nb\n"]), ["a", "b"]);
         assert_eq!(check(100, 1000, &[b"a", b"\n", b"b", b"c\r\n"]), ["a", "bc"]);
         assert_eq!(check(100, 1000, &[b"\xef\xbb\xbf{}\n\n \r\n  x  \n"]), ["{}", "x"]);
@@ -286,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_a_discarded_line_count_for_the_pace_of_the_server() {
+    fn discarded_line_bytes_count_towards_the_rate() {
         let (limits, budget) = (Limits { message: 100, ..Limits::default() }, ByteBudget::new(64 << 20));
         let server = budget.for_server(64 << 20);
         let mut lines = LineSplitter::new(&limits, server.clone());
@@ -297,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_is_exact_and_costs_one_message() {
+    fn line_over_the_limit_is_discarded_alone() {
         let line = |length: usize| {
             let mut line = br#"{"id":7,"x":""#.to_vec();
             line.resize(length - 2, b'x');
@@ -315,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_outgrows_the_budget_costs_itself_and_gives_everything_back() {
+    fn line_over_the_budget_is_discarded_and_uncharged() {
         let budget = ByteBudget::new(6 << 20);
         let line = |id: u32, length: usize| format!("{{\"id\":{id},\"x\":\"{}\"}}\n", "x".repeat(length)).into_bytes();
         let found = check_within(&budget, 8 << 20, 64 << 20, &[&line(1, 5 << 20), &line(2, 7 << 20), b"next\n"]);

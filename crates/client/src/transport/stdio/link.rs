@@ -45,6 +45,8 @@ struct StdinBuffer {
     gather: bool,
     look_at_clock: bool,
     exited: Option<ProcessExit>,
+    /// False if the server ended without reading any of its input. Set when the link ends.
+    is_input_read: bool,
     state: LinkState,
 }
 
@@ -83,6 +85,7 @@ impl StdioLink {
             gather: false,
             look_at_clock: false,
             exited: None,
+            is_input_read: true,
             state: LinkState::Open,
         });
         Ok(Self { out, limit })
@@ -123,6 +126,18 @@ impl StdioLink {
             out.driver.take()
         };
         waker.into_iter().for_each(Waker::wake);
+    }
+
+    /// Records whether the server has read any of its input, while the pipe is still open.
+    pub fn record_unread_input(&self) {
+        let mut out = self.lock();
+        let unread = out.pipe.as_ref().and_then(|pipe| rustix::io::ioctl_fionread(pipe.get_ref()).ok());
+        out.is_input_read = unread.is_none_or(|unread| unread < out.written);
+    }
+
+    /// Reports whether the server may have read some of its input.
+    pub fn is_input_read(&self) -> bool {
+        self.lock().is_input_read
     }
 
     /// Closes the server's stdin.

@@ -10,6 +10,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::watch;
+use tracing::Instrument as _;
 
 use super::{LinkHandle, LinkSetup, ServerLink, ServerProcess, ServerStarter, Transport, check_launch};
 use crate::error::ConnectCause;
@@ -45,8 +46,8 @@ impl ServerStarter for Arc<PreparedCommand> {
 /// Starts the server and the task that drives its streams.
 async fn open(prepared: &PreparedCommand, opening: LinkSetup) -> Result<ServerLink, ConnectCause> {
     check_launch(prepared.launch_check.as_ref(), Some(&prepared.program)).await?;
-    let errand = prepared.start_request(opening.limits.orphan_grace);
-    let (process, streams) = launch(errand, opening.guard.clone()).await.map_err(|error| match error {
+    let pending_reply = prepared.start_request(opening.limits.orphan_grace);
+    let (process, streams) = launch(pending_reply, opening.guard.clone()).await.map_err(|error| match error {
         LaunchError::Server(error) if is_executable_error(&error) => {
             ConnectCause::NotExecutable { program: prepared.program.clone(), error }
         }
@@ -69,13 +70,14 @@ async fn open(prepared: &PreparedCommand, opening: LinkSetup) -> Result<ServerLi
     let driver =
         StdioDriver::new(engine.clone(), link.clone(), streams.stdout, process, limits).map_err(ConnectCause::Spawn)?;
     let lines = ring.clone();
-    let task = tokio::spawn(async move {
+    let drive = async move {
         let exit = driver.run(stderr_reader, lines).await;
         if let Some(log) = log {
             log.record(ProcessNote::Ended(exit));
         }
         let _ = done.send(true);
-    });
+    };
+    let task = tokio::spawn(drive.instrument(opening.span));
     let streams = StdioLinkHandle { link, stderr: ring, driver: task.abort_handle(), ended };
     let mut open = ServerLink::new(engine, Transport::Stdio, streams);
     open.process = Some(facts);
@@ -93,6 +95,10 @@ fn is_executable_error(error: &io::Error) -> bool {
 impl LinkHandle for StdioLinkHandle {
     fn stderr_tail(&self, lines: usize) -> Vec<String> {
         self.stderr.lock().unwrap_or_else(std::sync::PoisonError::into_inner).tail(lines)
+    }
+
+    fn is_input_read(&self) -> bool {
+        self.link.is_input_read()
     }
 
     fn close(&self) -> BoxedFuture<()> {

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_of_the_host_do_not_cross() {
+    fn environment_is_an_allow_list_unless_inherited() {
         let host = around(&[
             ("PATH", "/usr/bin"),
             ("LC_ALL", "C"),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxys_credentials_go_to_servers_that_name_the_variable() {
+    fn proxy_credentials_are_removed_unless_requested() {
         let host = around(&[
             ("HTTPS_PROXY", "http://me:hush@proxy.example:3128/"),
             ("http_proxy", "me:hu@sh@proxy.example:3128"),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_a_server_starts_are_not_searched_for_in_the_project() {
+    fn inherited_path_excludes_project_directories() {
         let mut host = around(&[("PATH", "bin:/repo/bin:/usr/bin"), ("HOME", "/home/u")]);
         host.cwd = "/repo".into();
         let mut spec = StdioSpec { program: "sh".into(), ..StdioSpec::default() };

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ring_keeps_the_end_within_its_bound() {
+    fn ring_keeps_last_lines_within_its_limit() {
         let mut ring = ring(8, 16, "");
         push(&mut ring, b"one\ntwo\n\nthree is long\nfour");
         assert_eq!(ring.tail(9), ["two", "three is", "four"]);
@@ -209,14 +209,14 @@ mod tests {
     }
 
     #[test]
-    fn empty_lines_are_bounded_by_their_number() {
+    fn empty_lines_are_limited_by_count() {
         let mut ring = ring(64 << 10, 256 << 10, "");
         push(&mut ring, &[b'\n'; 300_000]);
         assert_eq!(ring.lines.len(), MAX_LINES);
     }
 
     #[test]
-    fn no_secret_is_kept_whole_or_in_part() {
+    fn secrets_are_redacted_even_when_split() {
         let mut ring = ring(16, 100, "hush-hush");
         push(&mut ring, b"a hush-hush b\n12345678 hush-h");
         assert_eq!(ring.tail(9), ["a *** b", "12345678 ***"]);

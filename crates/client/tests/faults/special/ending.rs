@@ -6,13 +6,13 @@ pub async fn full_graces(cell: &Cell) -> Problems {
     let mut cell = with_fault(cell, "S38");
     cell.phase = wharf_testkit::cases::FaultPhase::Before;
     cell.limits = wharf_client::Limits::default();
-    let patience = cell.limits.stop_grace + cell.limits.term_grace;
+    let max_wait = cell.limits.stop_grace + cell.limits.term_grace;
     let connection = opened!(&cell);
     let began = Instant::now();
     connection.close().await;
     let took = began.elapsed();
     println!("measured: stopping a server that ignores SIGTERM and the end of its input: {} ms", took.as_millis());
-    if took >= patience { Vec::new() } else { vec![format!("it ended by itself, after {took:?}")] }
+    if took >= max_wait { Vec::new() } else { vec![format!("it ended by itself, after {took:?}")] }
 }
 
 pub async fn many_crashes(cell: &Cell) -> Problems {

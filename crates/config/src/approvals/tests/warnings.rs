@@ -14,7 +14,7 @@ fn check_warns(words: &[&str], part: &str) {
 
 /// T05: the name of a program does not determine the code that it runs.
 #[test]
-fn t05_interpreters_are_warned_of_and_asked_about_anew() {
+fn t05_inline_code_is_warned_about_and_in_the_digest() {
     let combinations: [&[&str]; 34] = [
         &["sh", "-c", "x"],
         &["/bin/bash", "-lc", "x"],
@@ -70,7 +70,7 @@ fn t05_interpreters_are_warned_of_and_asked_about_anew() {
 }
 
 #[test]
-fn packages_without_a_version_are_warned_of() {
+fn unpinned_packages_cause_warnings() {
     let loose: [&[&str]; 10] = [
         &["npx", "-y", "pkg"],
         &["npx", "-y", "@scope/pkg"],
@@ -88,7 +88,7 @@ fn packages_without_a_version_are_warned_of() {
 
 /// A definition is inspected before the user has approved it, so a large one must not cause long delays.
 #[test]
-fn many_arguments_are_looked_at_once() {
+fn fifty_thousand_arguments_are_inspected() {
     for word in ["sh", "npx", "-c", "${A}"] {
         let mut words = vec![word; 50_000];
         words[0] = "npx";
@@ -100,7 +100,7 @@ fn many_arguments_are_looked_at_once() {
 }
 
 #[test]
-fn variables_that_load_something_are_warned_of() {
+fn code_loading_variables_cause_warnings() {
     let mut stdio = command(&["tool"]);
     stdio.env = ["A", "LD_PRELOAD", "NODE_OPTIONS"].map(|name| (name.to_owned(), sited("x"))).to_vec();
     let approvable = ApprovalSubject::inspect(&described(stdio_reach(stdio)), &Environment::default());
@@ -112,7 +112,7 @@ fn variables_that_load_something_are_warned_of() {
 }
 
 #[test]
-fn what_a_login_sends_elsewhere_is_warned_of() {
+fn oauth_disclosures_cause_warnings() {
     let check = |texts: &[(&'static str, &str)], expected: &[&str]| {
         let mut http = HttpDefinition { headers: Vec::new(), ..http() };
         http.proxy = Some(sited("http://p.example"));

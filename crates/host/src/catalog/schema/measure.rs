@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn references_count_as_often_as_they_are_followed() {
+    fn references_cost_each_time_they_are_followed() {
         for (text, cost) in [
             ("{}", Ok(1)),
             (r#"{"properties":{"a":{},"b":{"items":[{},{}]}}}"#, Ok(5)),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_found_without_doing_it() {
+    fn excessive_schemas_are_detected_without_expansion() {
         let nested = |levels: usize| format!("{}{{}}{}", r#"{"not":"#.repeat(levels), "}".repeat(levels));
         let chain: Vec<String> = (0..300).map(|n| format!(r##""d{n}":{{"$ref":"#/$defs/d{}"}}"##, n + 1)).collect();
         let properties = |count: usize| {

@@ -30,7 +30,7 @@ fn ready_server(kept: SupervisionPolicy, born: Instant, after: Duration) -> Sche
 /// A lazy server becomes ready 1,000 s after its creation. Checks the time of its next event, in seconds after it
 /// became ready, for several uses.
 #[test]
-fn a_ready_server_is_looked_at_when_something_is_to_be_done() {
+fn ready_server_is_due_for_idle_stop_or_health_check() {
     let lazy = SupervisionPolicy { lazy: true, health_check: None, ..default_policy() };
     let (busy, held) = ((1, 0), (0, 1));
     let check =
@@ -61,7 +61,7 @@ fn a_ready_server_is_looked_at_when_something_is_to_be_done() {
 }
 
 #[test]
-fn waits_that_no_clock_reaches_are_no_trouble() {
+fn overflowing_backoff_still_schedules_a_retry() {
     let endless = BackoffSettings { attempts: 3, base: Duration::MAX, max: Duration::MAX };
     let born = Instant::now();
     for lasted in [1, 3600] {
@@ -78,7 +78,7 @@ fn waits_that_no_clock_reaches_are_no_trouble() {
 }
 
 #[test]
-fn one_that_is_lost_again_and_again_is_flapping_until_it_lasts() {
+fn repeatedly_lost_server_is_flapping_until_stable() {
     let born = Instant::now();
     let mut server = ready_server(default_policy(), born, seconds(0));
     let mut now = born + seconds(1);
@@ -99,7 +99,7 @@ fn one_that_is_lost_again_and_again_is_flapping_until_it_lasts() {
 }
 
 #[test]
-fn one_that_was_given_up_gets_one_attempt_after_each_ever_longer_rest() {
+fn failed_server_gets_one_attempt_per_growing_cool_down() {
     let born = Instant::now();
     let backoff = BackoffSettings { attempts: 2, ..BackoffSettings::default() };
     let mut server = ScheduledSupervisor::new(

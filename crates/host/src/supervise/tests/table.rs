@@ -41,7 +41,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 type TableSupervisor = Supervisor<Rc<()>, &'static str>;
 
 #[test]
-fn every_phase_knows_what_every_event_means() {
+fn every_event_in_every_phase_follows_the_table() {
     let mut lines = TRANSITION_TABLE.trim().lines().map(str::split_whitespace);
     let events: Vec<&str> = lines.next().unwrap().skip(1).collect();
     let mut checked = 0;

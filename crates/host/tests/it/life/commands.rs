@@ -24,7 +24,7 @@ async fn check_refused(host: &Host, expected: ServerState) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_taken_off_stays_so_until_somebody_connects_it() {
+async fn disconnected_server_stays_so_until_connected() {
     let fake = Fake::new("one");
     let host = host_of(settings(), fake.factory()).await;
     host.wait_until_settled().await;
@@ -46,7 +46,7 @@ async fn a_server_that_is_taken_off_stays_so_until_somebody_connects_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_switched_off_does_what_nobody_says_until_it_is_switched_on() {
+async fn disabled_server_rejects_commands_until_enabled() {
     let fake = Fake::new("one");
     let mut kept = settings();
     kept.admission = ActivationState::Disabled;
@@ -65,7 +65,7 @@ async fn a_server_that_is_switched_off_does_what_nobody_says_until_it_is_switche
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_not_approved_cannot_be_switched_on() {
+async fn unapproved_server_cannot_be_enabled() {
     let fake = Fake::new("one");
     let mut kept = settings();
     kept.admission = ActivationState::Unapproved;
@@ -80,7 +80,7 @@ async fn a_server_that_is_not_approved_cannot_be_switched_on() {
 
 /// Connecting says how the first attempt ended, and does not wait for those that follow.
 #[tokio::test(start_paused = true)]
-async fn connecting_waits_for_one_attempt() {
+async fn connect_waits_for_one_attempt_only() {
     let act = |asked: &Asked<'_>| if asked.made <= 2 { Act::Nothing } else { Act::Ordinary };
     let mut kept = settings();
     (kept.lazy, kept.startup_timeout) = (true, Some(Duration::from_secs(5)));
@@ -99,7 +99,7 @@ async fn connecting_waits_for_one_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_that_is_none_is_told_the_nearest() {
+async fn unknown_server_error_suggests_nearest_name() {
     let fake = Fake::new("github");
     let host = open_builder().local_with(server("github"), settings(), fake.factory()).start().await.unwrap();
     let told = [host.connect("gihtub").await, host.disable("gihtub").await, host.disconnect("gihtub").await];

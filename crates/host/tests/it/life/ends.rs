@@ -90,7 +90,7 @@ async fn dropping_the_host_ends_its_servers() {
 
 /// A check that is under way does not keep the server.
 #[tokio::test(start_paused = true)]
-async fn dropping_the_host_ends_a_server_that_is_being_checked() {
+async fn dropping_the_host_ends_a_server_in_health_check() {
     let running = Arc::default();
     let mut kept = settings();
     kept.health_check = Some(Duration::from_secs(5));

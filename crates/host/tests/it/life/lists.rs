@@ -28,7 +28,7 @@ async fn warning(events: &mut wharf::EventReceiver) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_fails_or_hangs_leaves_the_server_ready() {
+async fn failed_or_hung_list_leaves_server_ready() {
     for (act, waits) in [(None, 0), (Some(()), 30)] {
         let script = move |asked: &Asked<'_>| match asked.method {
             "tools/list" => act.map_or(Act::Refuse, |()| Act::Nothing),
@@ -72,7 +72,7 @@ fn say_changed(outbox: &ClientSender) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changed_lists_are_read_again_once_a_second_at_most() {
+async fn changed_lists_are_refreshed_at_most_once_a_second() {
     let (listed, outbox) = (Arc::default(), Arc::default());
     let host = host_of(settings(), changing(&listed, &outbox)).await;
     host.wait_until_settled().await;
@@ -100,7 +100,7 @@ async fn changed_lists_are_read_again_once_a_second_at_most() {
 
 /// A server that registers one more tool as soon as it has been asked for them.
 #[tokio::test(start_paused = true)]
-async fn a_change_right_after_the_first_list_is_heard() {
+async fn change_during_first_listing_triggers_a_refresh() {
     let count = Arc::new(AtomicUsize::new(0));
     let script = move |asked: &Asked<'_>| match asked.method {
         "server/discover" => Act::Refuse,
@@ -129,7 +129,7 @@ async fn a_change_right_after_the_first_list_is_heard() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lists_that_have_grown_old_are_read_again() {
+async fn expired_lists_are_refreshed() {
     let listed = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&listed);
     let script = move |asked: &Asked<'_>| match asked.method {

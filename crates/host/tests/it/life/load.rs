@@ -46,7 +46,7 @@ fn is_due_to_command(error: &HostError) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn commands_under_load_lose_and_misroute_no_call() {
+async fn commands_under_load_never_lose_or_misroute_calls() {
     let builder = NAMES
         .into_iter()
         .fold(open_builder(), |builder, name| builder.local_with(server(name), settings(), echoing(name)));
@@ -102,7 +102,7 @@ async fn command(host: &Host, name: &str, round: usize) {
 
 /// A reader that never reads is told how many it missed, and nobody waits for it.
 #[tokio::test(start_paused = true)]
-async fn a_reader_that_does_not_read_stalls_nobody() {
+async fn lagging_event_subscriber_does_not_block_calls() {
     let host = open_builder().local_with(server("one"), settings(), echoing("one")).start().await.unwrap();
     let mut events = host.events();
     for _ in 0..3_000 {

@@ -121,7 +121,7 @@ fn account(url: &Url, vault: &Arc<dyn Vault>, ahead: &Arc<AtomicU64>) -> Account
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_login_is_asked_for_renewed_widened_and_forgotten() {
+async fn login_is_prompted_renewed_widened_and_revoked() {
     let mut scene = Scene::new().await;
     let (question, reply) = scene.question().await;
     assert_eq!((question.server.as_str(), question.issuer), ("one", scene.authd.issuer()));
@@ -154,15 +154,20 @@ async fn a_login_is_asked_for_renewed_widened_and_forgotten() {
     call(&scene.host, "echo").await.unwrap();
 
     assert!(scene.host.log_out("one").await.unwrap());
-    scene.host.wait_until_settled().await;
+    let state = || scene.host.status_of("one").unwrap().state;
+    let logged_out = async {
+        while state() != ServerState::AuthRequired {
+            events.next().await;
+        }
+    };
+    tokio::time::timeout(SOON, logged_out).await.expect("the server does not require a login");
     let status = scene.host.status_of("one").unwrap();
-    assert_eq!(status.state, ServerState::AuthRequired);
     assert_eq!(status.last_error.unwrap().to_string(), "server requires a login (HTTP 401)");
     scene.host.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_login_by_another_process_is_noticed() {
+async fn login_by_another_process_is_detected() {
     let mut scene = Scene::new().await;
     let (_, mut reply) = scene.question().await;
     Account::log_in(&scene.elsewhere(), Arc::new(Headless)).await.unwrap();
@@ -173,7 +178,7 @@ async fn a_login_by_another_process_is_noticed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_login_by_hand_wins_over_a_question() {
+async fn manual_login_withdraws_the_pending_prompt() {
     let mut scene = Scene::new().await;
     let (_, mut reply) = scene.question().await;
     let log_in = scene.host.log_in("one", Arc::new(Headless));
@@ -186,7 +191,7 @@ async fn a_login_by_hand_wins_over_a_question() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_login_is_told_from_another_of_the_same_moment() {
+async fn consecutive_logins_have_distinct_fingerprints() {
     let scene = Scene::new().await;
     let account = scene.elsewhere();
     assert_eq!(account.login_fingerprint().await, None);

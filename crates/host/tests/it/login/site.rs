@@ -1,6 +1,6 @@
 //! A server on loopback that asks who is there, and an account with it.
 
-use std::io::{self, Read, Write};
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use wharf::spec::{HttpSpec, ServerEntry, ServerSpec};
 use wharf::{AuthRecovery, Authorizer, NotAuthorized, ServerAccount};
 use wharf_client::BoxedFuture;
 use wharf_net::{AuthRejection, CredentialHeaders, HeaderValue, Method, RequestCredentials, header};
-use wharf_testkit::transport_faults::{AcceptedConnection, Endpoint};
+use wharf_testkit::transport_faults::{AcceptedConnection, Endpoint, Http1Request, read_request};
 
 use crate::fixture::{definition, server, settings, text};
 
@@ -35,9 +35,9 @@ impl Site {
         let rules = Arc::new(Rules { least: AtomicU64::new(least), ..Rules::default() });
         let ours = Arc::clone(&rules);
         let serve = move |mut guest: AcceptedConnection| {
-            while let Ok(Some((token, message))) = read_request(&mut guest) {
+            while let Ok(Some(request)) = read_request(&mut guest) {
                 guest.count_request();
-                if guest.write_all(answer(&ours, token, &message).as_bytes()).is_err() {
+                if guest.write_all(answer(&ours, token_of(&request), &request.json()).as_bytes()).is_err() {
                     return;
                 }
             }
@@ -55,20 +55,9 @@ impl Site {
     }
 }
 
-fn read_request(stream: &mut impl Read) -> io::Result<Option<(u64, Value)>> {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        let mut byte = [0];
-        if stream.read(&mut byte)? == 0 {
-            return Ok(None);
-        }
-        head.push(byte[0]);
-    }
-    let head = String::from_utf8_lossy(&head).to_ascii_lowercase();
-    let number = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)?.parse::<u64>().ok());
-    let mut body = vec![0; usize::try_from(number("content-length: ").unwrap_or(0)).unwrap()];
-    stream.read_exact(&mut body)?;
-    Ok(Some((number("authorization: bearer token-").unwrap_or(0), serde_json::from_slice(&body).unwrap_or_default())))
+fn token_of(request: &Http1Request) -> u64 {
+    let token = request.header("authorization").and_then(|value| value.strip_prefix("Bearer token-")?.parse().ok());
+    token.unwrap_or(0)
 }
 
 fn answer(rules: &Rules, token: u64, message: &Value) -> String {

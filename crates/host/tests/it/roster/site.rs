@@ -1,6 +1,6 @@
 //! Servers over HTTP on this machine, all at one port. The path says which one is meant, and it answers with that.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
 use wharf::spec::{HttpSpec, ServerSpec};
+use wharf_testkit::transport_faults::read_request;
 
 use crate::fixture::{definition, text};
 
@@ -62,35 +63,15 @@ impl Drop for Site {
 }
 
 /// Answers one request after the other.
-fn serve(stream: TcpStream) {
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let mut stream = stream;
-    while let Some((path, body)) = request(&mut reader) {
-        let (status, answer) = respond(&path, &body);
+fn serve(mut stream: TcpStream) {
+    while let Ok(Some(request)) = read_request(&mut stream) {
+        let (status, answer) = respond(request.path().trim_start_matches('/'), &request.json());
         let head =
             format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", answer.len());
         if stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(answer.as_bytes())).is_err() {
             return;
         }
     }
-}
-
-fn request(reader: &mut BufReader<TcpStream>) -> Option<(String, Value)> {
-    let mut line = String::new();
-    reader.read_line(&mut line).ok()?;
-    let path = line.split(' ').nth(1)?.trim_start_matches('/').to_owned();
-    let mut length = 0;
-    loop {
-        let mut header = String::new();
-        reader.read_line(&mut header).ok().filter(|read| *read > 0)?;
-        let Some((name, value)) = header.split_once(':') else { break };
-        if name.eq_ignore_ascii_case("content-length") {
-            length = value.trim().parse().ok()?;
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    Some((path, serde_json::from_slice(&body).unwrap_or_default()))
 }
 
 fn respond(path: &str, message: &Value) -> (&'static str, String) {

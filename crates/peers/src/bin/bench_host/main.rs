@@ -23,7 +23,6 @@ const USAGE: &str = "usage: bench-host crowd|kill|overhead|memory --server PATH 
        [--crash N] [--counted N] [--callers N] [--secs S] [--kills N] [--age S] [--local]";
 
 fn main() {
-    wharf::guard::run_guard_if_requested();
     let options = HostBenchOptions::parse(std::env::args().skip(1));
     let figures = match options.part.as_str() {
         "crowd" => block_on(RuntimeFlavour::Multi, many_servers::measure(options)),

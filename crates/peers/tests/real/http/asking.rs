@@ -12,7 +12,7 @@ use crate::peer::raw;
 use crate::quay::{each, over_http};
 
 #[tokio::test]
-async fn a_form_is_filled_in() {
+async fn form_is_answered_with_defaults() {
     let person = Person::accepts(json!({"name": "Argo", "arrival": "2026-11-15", "berth": 7}));
     each(&over_http(), ClientServices::default().elicitation(person.clone()), async |quay| {
         let seen = quay.call_json("ask_form", json!({})).await;
@@ -25,7 +25,7 @@ async fn a_form_is_filled_in() {
 }
 
 #[tokio::test]
-async fn two_questions_one_after_the_other() {
+async fn two_questions_are_asked_in_sequence() {
     let person = Person::new(|question| {
         let Elicitation::Form(form) = question else { return ElicitationResponse::Cancel };
         let answer = if form.field("name").is_some() { json!({"name": "Ada"}) } else { json!({"port": "Riga"}) };
@@ -42,7 +42,7 @@ async fn two_questions_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn a_form_a_model_and_the_directories_at_once() {
+async fn form_sampling_and_roots_are_answered_in_one_call() {
     let (person, model) = (Person::accepts(json!({"name": "Ada"})), Model::noon());
     let services = ClientServices::default().elicitation(person.clone()).sampling(model.clone());
     each(&over_http(), services.roots(Hold::new("file:///tmp/hold")), async |quay| {
@@ -56,7 +56,7 @@ async fn a_form_a_model_and_the_directories_at_once() {
 }
 
 #[tokio::test]
-async fn a_call_given_up_while_a_person_is_asked_leaves_the_server_usable() {
+async fn cancelled_call_with_open_question_leaves_server_usable() {
     let open = watch::Sender::new(0);
     each(&over_http(), ClientServices::default().elicitation(Undecided(open.clone())), async |quay| {
         let mut asked = open.subscribe();

@@ -9,7 +9,7 @@ use crate::peer::raw;
 use crate::quay::{Visit, each, over_http};
 
 #[tokio::test]
-async fn what_a_server_offers_is_listed_read_and_called() {
+async fn tools_resources_and_prompts_are_listed_and_used() {
     each(&over_http(), ClientServices::default(), async |quay| {
         assert_eq!(quay.connection.facts().instructions.as_deref(), Some("Ask the harbour master."));
         tools(quay).await;
@@ -49,7 +49,7 @@ async fn prompts(quay: &Visit) {
 }
 
 #[tokio::test]
-async fn a_call_that_cannot_be_made_says_so_and_harms_nobody() {
+async fn invalid_calls_are_refused_and_server_stays_usable() {
     each(&over_http(), ClientServices::default(), async |quay| {
         for (tool, arguments) in [("no-such-tool", json!({})), ("add", json!({"a": "two"}))] {
             let outcome = quay.connection.call_tool(tool, &raw(&arguments), RequestOptions::default()).await;
@@ -64,7 +64,7 @@ async fn a_call_that_cannot_be_made_says_so_and_harms_nobody() {
 }
 
 #[tokio::test]
-async fn a_megabyte_goes_there_and_comes_back() {
+async fn one_megabyte_is_echoed() {
     let text = "high water at noon; ".repeat((1 << 20) / 20 + 1);
     each(&over_http(), ClientServices::default(), async |quay| {
         let back = quay.call("echo", json!({ "text": text })).await;
@@ -74,7 +74,7 @@ async fn a_megabyte_goes_there_and_comes_back() {
 }
 
 #[tokio::test]
-async fn calls_at_once_get_each_their_own_answer() {
+async fn concurrent_calls_get_their_own_results() {
     each(&over_http(), ClientServices::default(), async |quay| {
         many_at_once(&quay.connection, |n| (json!({"text": n.to_string()}), n.to_string())).await;
     })

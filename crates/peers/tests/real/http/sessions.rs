@@ -7,7 +7,7 @@ use crate::quay::{each, over_http};
 
 /// Each of the other tests checks on leaving that sessions were ended, once each; this one that calls need nothing more.
 #[tokio::test]
-async fn a_call_is_one_request_and_nothing_else() {
+async fn call_is_exactly_one_request() {
     each(&over_http(), ClientServices::default(), async |quay| {
         // The server's own stream may still be on its way to it.
         quay.call("echo", json!({"text": "ahoy"})).await;

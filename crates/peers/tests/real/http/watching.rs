@@ -14,7 +14,7 @@ fn interest() -> Interest {
 }
 
 #[tokio::test]
-async fn a_list_and_a_resource_tell_of_their_changes() {
+async fn list_and_resource_changes_are_reported() {
     each(&over_http(), ClientServices::default(), async |quay| {
         let mut watch = quay.connection.subscribe(interest()).await.unwrap();
         assert_eq!(*watch.confirmed_interest(), interest(), "{}", quay.side);
@@ -54,7 +54,7 @@ async fn counter(quay: &Visit) -> u64 {
 }
 
 #[tokio::test]
-async fn a_watch_that_the_server_ends_is_opened_again() {
+async fn ended_subscription_is_reopened() {
     let sides = STATELESS.into_iter().filter(|side| side.sdk != Sdk::TypeScript2);
     let sides: Vec<_> = sides.map(|side| side.by(Way::Streamable)).collect();
     each(&sides, ClientServices::default(), async |quay| {

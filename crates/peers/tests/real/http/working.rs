@@ -11,7 +11,7 @@ use crate::peer::{raw, text};
 use crate::quay::{Visit, each, over_http};
 
 #[tokio::test]
-async fn progress_comes_in_order_and_ahead_of_the_result() {
+async fn progress_is_ordered_and_precedes_the_result() {
     each(&over_http(), ClientServices::default(), async |quay| {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&seen);
@@ -27,7 +27,7 @@ async fn progress_comes_in_order_and_ahead_of_the_result() {
 }
 
 #[tokio::test]
-async fn what_a_server_logs_arrives_from_the_wanted_level_on() {
+async fn logs_are_delivered_from_the_requested_level() {
     let log = Log::default();
     each(&over_http(), ClientServices::default().logs(LogLevel::Warning, log.clone()), async |quay| {
         quay.call("log", json!({"level": "info", "message": "calm"})).await;
@@ -46,7 +46,7 @@ fn is_fog(params: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn a_call_that_is_given_up_is_stopped_on_the_server() {
+async fn cancelled_call_is_stopped_on_the_server() {
     each(&over_http(), ClientServices::default(), async |quay| {
         let options = RequestOptions::default().progress(|_| {});
         let arguments = raw(&json!({"steps": 3000}));

@@ -22,7 +22,7 @@ const AHOY: &str = r#"{"maxTokens":50,"systemPrompt":"Be brief.","messages":[
     {"role":"user","content":[{"type":"image","mimeType":"image/png","data":"aGk="},{"type":"text","text":"What?"}]}]}"#;
 
 #[test]
-fn a_request_becomes_a_conversation() {
+fn request_is_converted_to_a_conversation() {
     let conversation = parse_conversation(&request(AHOY)).unwrap();
     assert_eq!(
         format_conversation(&conversation),
@@ -57,7 +57,7 @@ fn slot() -> (QuestionSender, mpsc::Receiver<DeskMessage>) {
 }
 
 fn console() -> Console {
-    Console::new(OutputMode { json: false, debug: false, color: anstream::ColorChoice::Never })
+    Console::new(OutputMode { json: false, debug: false, info: false, color: anstream::ColorChoice::Never })
 }
 
 async fn model(api: &Modeld) -> Model {

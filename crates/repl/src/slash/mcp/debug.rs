@@ -7,7 +7,7 @@ use super::resolve_configured;
 use crate::slash::{CommandContext, ReplAction};
 use wharf_terminal::display_path::display_path;
 use wharf_terminal::failure::Failure;
-use wharf_terminal::probe::{ProbeStep, render_steps};
+use wharf_terminal::probe::{render_steps, trace_steps};
 use wharf_terminal::style::{QUIET, paint};
 use wharf_terminal::table::wrap;
 
@@ -15,9 +15,13 @@ pub fn run(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failur
     let name = resolve_configured(server, post)?;
     let mut text = render_sheets(name.as_str(), post).concat();
     if let Some(trace) = connect_trace(name.as_str(), post) {
-        text.push_str(&format!("  {}\n{}", paint(QUIET, "Connection steps:"), render_trace(&trace, post.width())));
+        text.push_str(&format!(
+            "  {}\n{}",
+            paint(QUIET, "Connection steps:"),
+            render_steps(&trace_steps(&trace), post.width())
+        ));
     }
-    let status = post.fleet.host.status_of(name.as_str());
+    let status = post.managed_host.host.status_of(name.as_str());
     if let Some(connected) = status.ok().and_then(|status| status.connected) {
         text.push_str(&format!("  {} {}\n", paint(QUIET, "Counters:"), format_counters(&connected.counters)));
     }
@@ -29,18 +33,11 @@ pub fn run(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failur
 
 /// Returns the trace of the last connection attempt.
 fn connect_trace(server: &str, post: &CommandContext<'_>) -> Option<ConnectTrace> {
-    let host = &post.fleet.host;
+    let host = &post.managed_host.host;
     match host.connection(server) {
         Ok(connection) => Some(connection.trace().clone()),
         Err(_) => host.status_of(server).ok()?.last_error?.trace().cloned(),
     }
-}
-
-fn render_trace(trace: &ConnectTrace, width: Option<usize>) -> String {
-    let step = |step: &wharf_client::ConnectStep| {
-        ProbeStep::new(step.name, step.outcome.into(), &step.detail).with_duration(step.duration)
-    };
-    render_steps(&trace.steps.iter().map(step).collect::<Vec<_>>(), width)
 }
 
 /// Formats the non-zero counters.
@@ -65,7 +62,7 @@ fn format_counters(counters: &ConnectionCounters) -> String {
 
 /// Lists further sources of information.
 fn further_sources(server: &str, post: &CommandContext<'_>) -> Vec<String> {
-    let session = post.fleet.session;
+    let session = post.managed_host.session;
     let log = session.configuration.state.as_deref().map(|state| {
         let file = state.join("logs").join(wharf::log_file_name(server));
         format!("log file: {} (wharf logs {server})", display_path(&file, &session.surroundings))

@@ -12,7 +12,7 @@ use wharf_terminal::age::AgeText;
 use wharf_terminal::clock::timestamp;
 use wharf_terminal::count_text::CountText;
 use wharf_terminal::detail_sheet::DetailSheet;
-use wharf_terminal::failure::{Failure, gutter};
+use wharf_terminal::failure::{Failure, output_line};
 use wharf_terminal::status::show::{state_label, style_state};
 use wharf_terminal::status::status_rows::StatusRow;
 use wharf_terminal::style::{QUIET, paint};
@@ -34,9 +34,9 @@ pub fn run(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failur
 
 /// Renders the sheets of a server, and of an unapproved entry with the same name.
 pub fn render_sheets(server: &str, post: &CommandContext<'_>) -> Vec<String> {
-    let mut rows: Vec<StatusRow> = post.fleet.rows().into_iter().filter(|row| row.id == server).collect();
+    let mut rows: Vec<StatusRow> = post.managed_host.rows().into_iter().filter(|row| row.id == server).collect();
     rows.sort_by_key(|row| row.state == ServerState::Unapproved);
-    let kept = post.fleet.host.status_of(server).ok();
+    let kept = post.managed_host.host.status_of(server).ok();
     let of = |row: &StatusRow| {
         let status = kept.as_ref().filter(|_| row.state != ServerState::Unapproved);
         render_sheet(row, status, post.width())
@@ -66,7 +66,7 @@ struct ServerSheet(DetailSheet);
 impl ServerSheet {
     fn add_state(&mut self, row: &StatusRow) {
         let since = row.since.map(|since| format!(", since {}", AgeText(since))).unwrap_or_default();
-        self.0.line("State", &format!("{}{since}", style_state(&state_label(row.state))));
+        self.0.line("State", &format!("{}{since}", style_state(&state_label(row.state.as_str()))));
         let enabled = match (is_enabled(row), row.enabled) {
             (true, _) => "yes",
             (false, true) => "no (this session)",
@@ -149,7 +149,7 @@ impl ServerSheet {
 
     /// Adds a line of server text, confined to the gutter.
     fn add_server_line(&mut self, line: &str, width: Option<usize>) {
-        self.0.text.push_str(&format!("{}\n", wrap_gutter(&gutter(line), width)));
+        self.0.text.push_str(&format!("{}\n", wrap_gutter(&output_line(line), width)));
     }
 
     fn add_stderr(&mut self, lines: &[String], width: Option<usize>) {
@@ -252,20 +252,11 @@ mod tests {
         let mut failure = Failure::other("it ended before it was ready, and said nothing to anybody who asked");
         (failure.error.step, failure.hints) = (Some("spawn"), vec!["run its command by itself to see why".to_owned()]);
         let row = StatusRow {
-            id: "boom".to_owned(),
-            transport: "stdio",
-            source: "global",
             file: "config.json:3:5".to_owned(),
-            enabled: true,
-            state: ServerState::Failed,
             since: Some(std::time::SystemTime::now()),
-            counts: None,
-            revision: None,
-            server_info: None,
             failure: Some(std::sync::Arc::new(failure)),
-            last_connected_at: None,
             restarts: 3,
-            notes: Vec::new(),
+            ..StatusRow::new("boom", "stdio", "global", ServerState::Failed)
         };
         let text = anstream::adapter::strip_str(&render_sheet(&row, None, Some(60))).to_string();
         assert_eq!(

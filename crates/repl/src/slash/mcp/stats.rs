@@ -15,10 +15,10 @@ use wharf_terminal::table::wrap;
 pub fn run(server: Option<&str>, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let names: Vec<String> = match server {
         Some(server) => vec![resolve_configured(server, post)?.to_string()],
-        None => post.fleet.host.status().into_iter().map(|status| status.name.to_string()).collect(),
+        None => post.managed_host.host.status().into_iter().map(|status| status.name.to_string()).collect(),
     };
     // A server removed in the meantime has no statistics.
-    let of = |name: &String| (name.clone(), post.fleet.host.stats_of(name).unwrap_or_default());
+    let of = |name: &String| (name.clone(), post.managed_host.host.stats_of(name).unwrap_or_default());
     let counted: Vec<(String, Vec<ToolStats>)> = names.iter().map(of).filter(|(_, tools)| !tools.is_empty()).collect();
     if counted.is_empty() {
         return post.say("no calls in this session (see `wharf stats` for earlier ones)");
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_tool_is_a_row_below_its_server() {
+    fn every_tool_has_a_row_below_its_server() {
         let mut push = ToolStats::default();
         (push.tool, push.calls, push.errors) = ("push\u{1b}".to_owned(), 3, 1);
         (push.p50_us, push.p90_us, push.p99_us) = (12_000, 340_000, 2_500_000);

@@ -7,8 +7,7 @@ use crate::slash::{CommandContext, ReplAction};
 use wharf_terminal::age::AgeText;
 use wharf_terminal::columns::ColumnAlignment;
 use wharf_terminal::config_context::ADD;
-use wharf_terminal::failure::Failure;
-use wharf_terminal::probe::evidence_line;
+use wharf_terminal::failure::{Failure, evidence_line};
 use wharf_terminal::status::show::{state_label, style_state};
 use wharf_terminal::status::status_rows::StatusRow;
 use wharf_terminal::style::{HEADING, NAME, QUIET, paint};
@@ -30,7 +29,7 @@ const OMIT_ORDER: [usize; 4] = [3, 2, 1, 6];
 const HINTS: [&str; 2] = ["Use '/mcp list-tools' to see all tools", "Use '/mcp debug <server>' for more details"];
 
 pub fn run(post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    let rows = post.fleet.rows();
+    let rows = post.managed_host.rows();
     if rows.is_empty() {
         return post.print(format_args!("no MCP servers configured\n{}\n", paint(QUIET, format_args!("hint: {ADD}"))));
     }
@@ -52,7 +51,7 @@ fn cells(row: &StatusRow) -> [String; 7] {
         row.transport.to_owned(),
         row.source.to_owned(),
         if is_enabled(row) { "yes" } else { "no" }.to_owned(),
-        state_label(row.state),
+        state_label(row.state.as_str()),
         tools,
         row.since.map_or("-".to_owned(), |since| AgeText(since).to_string()),
     ]
@@ -106,20 +105,9 @@ mod tests {
 
     fn row(id: &str, state: ServerState, tools: Option<usize>) -> StatusRow {
         StatusRow {
-            id: id.to_owned(),
-            transport: "stdio",
-            source: "global",
-            file: "config.json:3:5".to_owned(),
-            enabled: true,
-            state,
             since: Some(SystemTime::now() - Duration::from_secs(7200)),
             counts: tools.map(|tools| OfferCounts { tools, resources: 0, prompts: 0 }),
-            revision: None,
-            server_info: None,
-            failure: None,
-            last_connected_at: None,
-            restarts: 0,
-            notes: Vec::new(),
+            ..StatusRow::new(id, "stdio", "global", state)
         }
     }
 
@@ -143,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_box_at_eighty_columns() {
+    fn status_box_at_eighty_columns() {
         assert_eq!(
             shown(&rows(), Some(80)),
             "MCP Servers Status:\n\

@@ -13,29 +13,29 @@ use wharf_terminal::style::{NAME, paint};
 
 pub async fn connect(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let name = resolve_in_host(server, post)?;
-    report_connected(&name, post.fleet.host.connect(name.as_str()).await, post).await
+    report_connected(&name, post.managed_host.host.connect(name.as_str()).await, post).await
 }
 
 pub async fn reconnect(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let name = resolve_in_host(server, post)?;
-    report_connected(&name, post.fleet.host.reconnect(name.as_str()).await, post).await
+    report_connected(&name, post.managed_host.host.reconnect(name.as_str()).await, post).await
 }
 
 pub async fn disconnect(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let name = resolve_in_host(server, post)?;
-    post.fleet.host.disconnect(name.as_str()).await.map_err(|error| switch_failure(&name, error, post))?;
+    post.managed_host.host.disconnect(name.as_str()).await.map_err(|error| switch_failure(&name, error, post))?;
     print_state(&name, &format!(" (reconnect with /mcp connect {name})"), post)
 }
 
 pub async fn enable(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let name = resolve_configured(server, post)?;
-    let known = post.fleet.loaded_config();
+    let known = post.managed_host.loaded_config();
     // Enabling does not help a server that is unapproved or invalid.
     let barred = known.config.server(name.as_str()).filter(|server| server.activation() != ActivationState::Disabled);
     if let Some(failure) = barred.and_then(usage_refusal) {
         return Err(failure);
     }
-    if let Err(error) = post.fleet.enable(&name).await {
+    if let Err(error) = post.managed_host.enable(&name).await {
         return Err(resolve_in_host(server, post).map_or_else(|why| why, |name| switch_failure(&name, error, post)));
     }
     print_state(&name, &format!(" (enabled for this session; `wharf enable {name}` makes it permanent)"), post)
@@ -43,13 +43,13 @@ pub async fn enable(server: &str, post: &CommandContext<'_>) -> Result<ReplActio
 
 pub async fn disable(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let name = resolve_in_host(server, post)?;
-    post.fleet.host.disable(name.as_str()).await.map_err(|error| switch_failure(&name, error, post))?;
+    post.managed_host.host.disable(name.as_str()).await.map_err(|error| switch_failure(&name, error, post))?;
     print_state(&name, &format!(" (disabled for this session; `wharf disable {name}` makes it permanent)"), post)
 }
 
 pub fn log_in(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let name = resolve_in_host(server, post)?;
-    match post.fleet.host.status_of(name.as_str()).map(|status| status.transport) {
+    match post.managed_host.host.status_of(name.as_str()).map(|status| status.transport) {
         Ok("stdio" | "in-process") => {
             Err(Failure::unsupported("local (stdio) servers have no login; /mcp auth applies to HTTP servers only")
                 .about_server(name.as_str()))
@@ -65,7 +65,7 @@ async fn report_connected(
     post: &CommandContext<'_>,
 ) -> Result<ReplAction, Failure> {
     let ready = match connected {
-        Ok(()) => post.fleet.host.wait_until_ready(name.as_str()).await.map(|_| ()),
+        Ok(()) => post.managed_host.host.wait_until_ready(name.as_str()).await.map(|_| ()),
         Err(error) => Err(error),
     };
     ready.map_err(|error| switch_failure(name, error, post))?;
@@ -75,14 +75,14 @@ async fn report_connected(
 /// Prints the current state of a server, followed by `beside`.
 fn print_state(name: &ServerName, beside: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let is_this = |row: &StatusRow| row.id == name.as_str() && row.state != ServerState::Unapproved;
-    let row = post.fleet.rows().into_iter().find(is_this);
+    let row = post.managed_host.rows().into_iter().find(is_this);
     let now = row.map_or_else(|| paint(NAME, name).to_string(), |row| status_line(&row));
     post.print(format_args!("{now}{beside}\n"))
 }
 
 /// Converts a host error and adds the next step.
 fn switch_failure(name: &ServerName, error: HostError, post: &CommandContext<'_>) -> Failure {
-    let failure = post.fleet.failure(name, error);
+    let failure = post.managed_host.failure(name, error);
     match failure.kind {
         FailureKind::LoginNeeded => failure.with_hint(format_args!("/mcp auth {name}")),
         FailureKind::Denied | FailureKind::Usage => failure,

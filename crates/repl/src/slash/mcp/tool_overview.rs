@@ -7,6 +7,7 @@ use wharf_spec::EscapedText;
 
 use crate::slash::lists::{list_heading, sections};
 use crate::slash::{CommandContext, ReplAction};
+use wharf_terminal::count_text::CountText;
 use wharf_terminal::failure::Failure;
 use wharf_terminal::listing::ListItem as _;
 use wharf_terminal::status::show::status_line;
@@ -23,7 +24,7 @@ pub fn run(server: Option<&str>, post: &CommandContext<'_>) -> Result<ReplAction
     let mut text: String = shown.iter().map(|section| render_section(section, post.width()) + "\n").collect();
     if server.is_none() {
         let is_missing = |id: &str| !shown.iter().any(|section| section.server.as_str() == id);
-        for row in post.fleet.rows().iter().filter(|row| is_missing(&row.id)) {
+        for row in post.managed_host.rows().iter().filter(|row| is_missing(&row.id)) {
             text.push_str(&format!("{}\n", status_line(row)));
         }
     }
@@ -70,8 +71,9 @@ fn render_section(section: &Section, width: Option<usize>) -> String {
             tools.iter().filter(|tool| DeclaredEffect::from_hints(tool) == effect).map(|tool| tool.row()).collect();
         text.push_str(&render_group(name, &rows, width));
     }
-    text.push_str(&render_group("quarantined until released", &quarantined_rows(section), width));
-    text.push_str(&render_group("withheld", &withheld_rows(section), width));
+    let quarantined = format!("withheld (/mcp release {} TOOL releases one)", section.server);
+    text.push_str(&render_group(&quarantined, &quarantined_rows(section), width));
+    text.push_str(&render_group("unusable", &withheld_rows(section), width));
     for told in remarks(section) {
         text.push_str(&format!("{}\n", wrap(&format!("  {} {told}", paint(WARNING, "!")), width)));
     }
@@ -107,10 +109,8 @@ fn withheld_rows(section: &Section) -> Vec<LabelRow> {
 fn remarks(section: &Section) -> Vec<String> {
     let failed = section.failures.iter().filter(|(list, _)| *list == ListName::Tools);
     let mut remarks: Vec<String> = failed.map(|(list, why)| format!("could not list {list}: {why}")).collect();
-    match section.filtered {
-        0 => {}
-        1 => remarks.push("1 tool hidden by the entry's filter".to_owned()),
-        count => remarks.push(format!("{count} tools hidden by the entry's filter")),
+    if section.filtered > 0 {
+        remarks.push(format!("{} hidden by the entry's filter", CountText(section.filtered, "tool")));
     }
     remarks
 }
@@ -167,8 +167,8 @@ mod tests {
              writing\n    write  Does write.\n  \
              destructive\n    wipe  Does wipe.\n  \
              unknown effect (no hints): may write or destroy data\n    what\\u{1b}  Does what\\u{1b}.\n  \
-             quarantined until released\n    poison  it gives orders\n  \
-             withheld\n    twin  duplicate tool name at the server\n    \
+             withheld (/mcp release harbour TOOL releases one)\n    poison  it gives orders\n  \
+             unusable\n    twin  duplicate tool name at the server\n    \
              twin  duplicate tool name at the server\n  \
              ! 1 tool hidden by the entry's filter\n"
         );

@@ -2,6 +2,8 @@
 
 use std::fmt::Display;
 
+use wharf_spec::UntrustedText;
+
 use super::ProviderSource;
 use crate::failure::Failure;
 use crate::suggestions::suggestion;
@@ -10,7 +12,7 @@ use crate::suggestions::suggestion;
 pub fn no_model(user_file: &dyn Display) -> Failure {
     with_works_without_hint(Failure::usage("no model is configured and no API key is set"))
         .with_hint("set ANTHROPIC_API_KEY or OPENAI_API_KEY")
-        .with_hint(format_args!("or set `providers` and `model` in {user_file} (see docs/agent.md)"))
+        .with_hint(format_args!("or set `providers` and `model` in {user_file}; `wharf schema` describes their keys"))
         .with_hint(LOCAL_MODEL_HINT)
 }
 
@@ -33,6 +35,19 @@ pub(super) fn with_provider_suggestion<'a>(
 ) -> Failure {
     let names: Vec<&str> = sources.map(|source| source.name).collect();
     failure.with_hint(format_args!("unknown provider `{name}`: {}", suggestion(name, names.into_iter())))
+}
+
+/// The text before the first slash names no provider.
+pub(super) fn unknown_provider<'a>(
+    model: &str,
+    provider: &str,
+    sources: impl Iterator<Item = ProviderSource<'a>>,
+) -> Failure {
+    let names: Vec<&str> = sources.map(|source| source.name).collect();
+    let (model, shown) = (UntrustedText::new(model), UntrustedText::new(provider));
+    Failure::usage(format_args!("unknown provider `{shown}`"))
+        .with_hint(suggestion(provider, names.into_iter()))
+        .with_hint(format_args!("a model name that contains a slash needs its provider: --model PROVIDER/{model}"))
 }
 
 /// The configured provider has no default model.

@@ -13,7 +13,8 @@ fn models(home: &TestHome, settings: &str, variables: &[(&str, &str)]) -> ModelC
     let named = [("WHARF_CONFIG", file.to_str().unwrap())];
     let env = named.iter().chain(variables).map(|(name, value)| (name.into(), value.into())).collect();
     let around = Environment { env, cwd: home.path("project") };
-    let console = Arc::new(Console::new(OutputMode { json: false, debug: false, color: ColorChoice::Never }));
+    let console =
+        Arc::new(Console::new(OutputMode { json: false, debug: false, info: false, color: ColorChoice::Never }));
     let configuration = Arc::new(ConfigContext::new(ConfigArgs::default(), &around, console));
     let config = Arc::clone(configuration.config().unwrap());
     ModelCatalog { configuration, config }
@@ -62,18 +63,27 @@ async fn flag_overrides_environment_overrides_settings() {
 }
 
 #[tokio::test]
-async fn a_name_is_a_provider_a_model_or_both() {
+async fn model_name_is_a_provider_a_model_or_both() {
     for (name, expected) in [
         ("ollama", "ollama/gpt-oss:20b chat http://127.0.0.1:11434/ -"),
         ("ollama/hf.co/some/model:q4", "ollama/hf.co/some/model:q4 chat http://127.0.0.1:11434/ -"),
         ("llama/", "llama/default chat http://127.0.0.1:8080/ -"),
         ("openai-chat/gpt-5.4", "openai-chat/gpt-5.4 chat https://api.openai.com/ o-1"),
         ("claude-opus-5", "anthropic/claude-opus-5 anthropic https://api.anthropic.com/ a-1"),
-        ("vendor/model", "anthropic/vendor/model anthropic https://api.anthropic.com/ a-1"),
+        ("anthropic/vendor/model", "anthropic/vendor/model anthropic https://api.anthropic.com/ a-1"),
     ] {
         check("{}", KEYS, Some(name), Ok(expected)).await;
     }
     check(r#"{"model": "openai/x"}"#, KEYS, Some("y"), Ok("openai/y responses https://api.openai.com/ o-1")).await;
+}
+
+/// F13: the default provider must not get the request of a misspelt one.
+#[tokio::test]
+async fn unknown_provider_is_an_error_with_suggestions() {
+    check("{}", KEYS, Some("antropic/x"), Err("unknown provider `antropic`")).await;
+    check("{}", KEYS, Some("antropic/x"), Err("did you mean `anthropic`?")).await;
+    check("{}", KEYS, Some("vendor/model"), Err("--model PROVIDER/vendor/model")).await;
+    check(r#"{"model": "opnai/x"}"#, KEYS, None, Err("did you mean `openai`?")).await;
 }
 
 #[tokio::test]
@@ -121,10 +131,11 @@ fn unavailable_model_has_no_display_name() {
 async fn limits_are_the_providers_own() {
     let home = TestHome::new();
     let text = r#"{"providers": {"own": {"format": "chat", "baseUrl": "http://h", "model": "m", "maxTokens": 9,
-        "contextTokens": 5000, "effort": "high", "headers": {"X-A": "b"}}}}"#;
+        "contextTokens": 5000, "toolTokens": 700, "effort": "high", "headers": {"X-A": "b"}}}}"#;
     let models = models(&home, text, KEYS);
     let own = models.open_model(Some("own")).await.unwrap();
-    assert_eq!((own.limits.context, own.effort), (5000, Some(ReasoningEffort::High)));
+    assert_eq!((own.limits.context, own.limits.tool_tokens), (5000, Some(700)));
+    assert_eq!(own.effort, Some(ReasoningEffort::High));
     let provider = own.model.provider();
     assert_eq!((provider.max_tokens, provider.headers[0].0.as_str()), (9, "X-A"));
     let local = models.open_model(Some("llama")).await.unwrap();

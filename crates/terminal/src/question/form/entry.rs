@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_checked_while_it_is_typed() {
+    fn value_is_validated_while_typing() {
         let too_large = Err("must be at most 20");
         check(r#"{"type":"integer","maximum":20}"#, &[("", Ok(())), ("2", Ok(())), ("21", too_large), (":sk", Ok(()))]);
         let not_there = Err("`x\\u{1b}` is not one of the options");

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use wharf_spec::UntrustedText;
 use wharf_wire::{Choice, FieldKind, FormField, JsonNumber, RawJson};
 
-use crate::failure::gutter;
+use crate::failure::output_line;
 use crate::question::field_value::can_choose_by_number;
 use crate::style::{HEADING, QUIET, paint};
 
@@ -19,7 +19,7 @@ const MAX_DESCRIPTION_LINES: usize = 10;
 pub fn render_field(field: &FormField, number: usize, of: usize) -> String {
     let mut text = format!("\n{number} of {of}: {}", paint(HEADING, label(field)));
     for line in field.description.as_deref().unwrap_or_default().lines().take(MAX_DESCRIPTION_LINES) {
-        let _ = write!(text, "\n{}", gutter(line));
+        let _ = write!(text, "\n{}", output_line(line));
     }
     let need = if field.required { "required" } else { "optional" };
     let _ = write!(text, "\n  {}", paint(QUIET, format_args!("{}, {need}", describe_kind(&field.kind))));
@@ -95,10 +95,10 @@ pub fn format_value(field: &FormField, value: &RawJson) -> String {
         FieldKind::Boolean if value.as_str().trim() == "true" => "yes".to_owned(),
         FieldKind::Boolean => "no".to_owned(),
         FieldKind::Text { .. } | FieldKind::Choice { .. } => {
-            serde_json::from_slice(value.as_bytes()).unwrap_or_else(|_| value.as_str().to_owned())
+            value.decode_unbounded().unwrap_or_else(|_| value.as_str().to_owned())
         }
         FieldKind::Choices { .. } => {
-            let values: Vec<String> = serde_json::from_slice(value.as_bytes()).unwrap_or_default();
+            let values: Vec<String> = value.decode_unbounded().unwrap_or_default();
             values.join(", ")
         }
         FieldKind::Number { .. } | FieldKind::Integer { .. } => value.as_str().to_owned(),

@@ -49,7 +49,7 @@ fn check_words(lines: &[&str], expected: &str) {
 }
 
 #[test]
-fn whole_dialog_transcript() {
+fn whole_dialog_matches_the_transcript() {
     let (_, shown) = run_lines(FORM, &["Ada", "", "1", "1,3", "y"]);
     assert_eq!(
         shown,
@@ -164,7 +164,7 @@ fn fields_can_be_edited_in_review() {
 }
 
 #[test]
-fn a_form_without_fields_is_a_plain_question() {
+fn form_without_fields_asks_for_confirmation() {
     let (turn, shown) = run_lines(r#"{"message":"Go on?","requestedSchema":{"properties":{}}}"#, &["y"]);
     assert_eq!(turn, DialogStep::Done(ElicitationResponse::Accept(Some(RawJson::empty_object()))));
     assert!(shown.contains("demo asks only for a confirmation.\nAgree? [y]es"), "{shown}");
@@ -194,7 +194,7 @@ fn numeric_values_are_chosen_by_value_only() {
 }
 
 #[test]
-fn a_server_cannot_write_outside_its_gutter() {
+fn server_text_stays_in_the_gutter() {
     let long = "x".repeat(20_000);
     let message = format!("a\\nSend? [Y]es\\r\\nb{}{long}", "\\n".repeat(60));
     let text = format!(

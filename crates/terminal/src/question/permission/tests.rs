@@ -89,7 +89,7 @@ fn lines_become_answers() {
 }
 
 #[test]
-fn end_of_input_is_a_no() {
+fn end_of_input_denies_the_call() {
     for lines in [&[][..], &["r"]] {
         let mut talk = PermissionDialog::new(&ask("add", "{}"), None, ROOM);
         for line in lines {

@@ -1,8 +1,8 @@
 //! Measures the responsiveness of a program on a terminal: time to the prompt, and key-to-echo latency. Includes a
 //! server that floods it meanwhile.
 //!
-//! `typist prompt PROGRAM HOME` and `typist keys PROGRAM HOME COUNT TALLY` print their measurements as a line of JSON;
-//! `typist serve calm|flooding TALLY` is an MCP server over stdio that counts its notifications in a file.
+//! `typist prompt PROGRAM HOME`, `typist keys PROGRAM HOME COUNT TALLY` and `typist request run|repl|pipe PROGRAM HOME`
+//! print their measurements as a line of JSON; `typist serve calm|flooding TALLY` is an MCP server over stdio that counts its notifications in a file.
 
 #![allow(
     clippy::print_stdout,
@@ -11,6 +11,7 @@
     reason = "a tool: it prints, exits and reads its arguments"
 )]
 
+mod request;
 mod serve;
 
 use std::fs;
@@ -35,9 +36,10 @@ fn main() {
     match words[..] {
         ["prompt", program, home] => measure_prompt(program, home),
         ["keys", program, home, count, tally] => measure_keys(program, home, count.parse().expect("a number"), tally),
+        ["request", surface, program, home] => request::measure_first_request(surface, program, home),
         ["serve", "calm", tally] => serve(TypistServerMode::Calm, tally),
         ["serve", "flooding", tally] => serve(TypistServerMode::Flooding, tally),
-        _ => panic!("typist prompt|keys|serve …"),
+        _ => panic!("typist prompt|keys|request|serve …"),
     }
 }
 
@@ -95,9 +97,13 @@ fn typed_text(screen: &Screen) -> String {
 }
 
 fn start(program: &str, home: &str) -> Terminal {
+    Terminal::start(&command(program, home))
+}
+
+fn command(program: &str, home: &str) -> Command {
     let mut command = Command::new(program);
     command.env("HOME", home).env("PATH", "/usr/bin:/bin").env("LANG", "C.UTF-8").current_dir(home);
-    Terminal::start(&command)
+    command
 }
 
 /// Clears the line and sends end of input.

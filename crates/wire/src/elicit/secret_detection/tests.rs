@@ -91,7 +91,7 @@ fn ordinary_fields_are_accepted() {
 }
 
 #[test]
-fn every_text_of_a_field_is_read() {
+fn title_description_and_format_are_checked() {
     let plain = field("value", text());
     assert!(!asks_for_secret(&plain));
     assert!(asks_for_secret(&FormField { title: Some("Password".to_owned()), ..plain.clone() }));

@@ -82,7 +82,7 @@ fn call_with_reasoning() -> Answer {
 }
 
 #[tokio::test]
-async fn an_effort_is_taken_by_every_generation_and_thoughts_come_back() {
+async fn reasoning_is_returned_to_every_model_generation() {
     for model in ["claude-sonnet-5", "claude-opus-4-6", "claude-haiku-4-5", "small"] {
         for effort in [ReasoningEffort::Low, ReasoningEffort::High] {
             let mut talk = ReasoningFixture::with_anthropic(model, [call_with_reasoning(), Answer::text("done")]).await;
@@ -94,7 +94,7 @@ async fn an_effort_is_taken_by_every_generation_and_thoughts_come_back() {
 }
 
 #[tokio::test]
-async fn openais_models_keep_their_thread_though_nobody_asks_for_an_effort() {
+async fn openai_reasoning_is_returned_without_effort() {
     let mut talk = ReasoningFixture::with_openai("gpt-5.6", [call_with_reasoning(), Answer::text("done")]).await;
     talk.exchange(None).await;
     talk.exchange(None).await;
@@ -102,7 +102,7 @@ async fn openais_models_keep_their_thread_though_nobody_asks_for_an_effort() {
 }
 
 #[tokio::test]
-async fn a_model_that_does_not_think_is_asked_for_its_thoughts_once() {
+async fn unsupported_reasoning_is_requested_only_once() {
     let answers = [Answer::text("one"), Answer::text("two"), Answer::text("three")];
     let mut talk = ReasoningFixture::with_openai("gpt-4.1", answers).await;
     talk.exchange(None).await;
@@ -114,7 +114,7 @@ async fn a_model_that_does_not_think_is_asked_for_its_thoughts_once() {
 }
 
 #[tokio::test]
-async fn thoughts_stay_with_the_model_that_had_them() {
+async fn reasoning_is_sent_only_to_its_own_model() {
     let answers = [call_with_reasoning(), Answer::text("done"), call_with_reasoning()];
     let mut talk = ReasoningFixture::with_openai("gpt-5.6", answers).await;
     talk.exchange(Some(ReasoningEffort::Low)).await;

@@ -147,7 +147,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_happens_a_run_ends_once_and_leaves_a_whole_conversation(
+    fn any_event_sequence_ends_once_and_stays_well_formed(
         runs in prop::collection::vec(prop::collection::vec(arbitrary_event(), 0..60), 1..3),
         context in prop_oneof![Just(2000u64), Just(200_000)],
     ) {

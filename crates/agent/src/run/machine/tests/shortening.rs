@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_is_too_long_is_shortened() {
+fn oversized_conversation_is_shortened() {
     let mut play =
         MachineFixture::new(Conversation::default(), "hi", AgentLimits { context: 1000, ..AgentLimits::default() });
     play.gather();
@@ -16,7 +16,7 @@ fn what_is_too_long_is_shortened() {
 }
 
 #[test]
-fn room_is_kept_for_the_answer() {
+fn response_tokens_are_reserved() {
     for (max_tokens, expected) in [(0, 160_000), (32_000, 160_000), (64_000, 136_000), (1_000_000, 100_000)] {
         assert_eq!(max_conversation_tokens(200_000, max_tokens), expected);
     }
@@ -32,7 +32,7 @@ fn room_is_kept_for_the_answer() {
 }
 
 #[test]
-fn an_outgrown_context_is_shortened_as_long_as_there_is_something_to_take() {
+fn context_overflow_shortens_until_nothing_is_left() {
     let outgrown = || failure("context_length_exceeded");
     let mut play = MachineFixture::in_first_request();
     let long = "x".repeat(90_000);
@@ -54,7 +54,7 @@ fn an_outgrown_context_is_shortened_as_long_as_there_is_something_to_take() {
 }
 
 #[test]
-fn what_outgrows_a_model_is_not_asked_more_often_than_allowed() {
+fn overflow_retries_count_against_the_request_limit() {
     let mut play =
         MachineFixture::new(Conversation::default(), "hi", AgentLimits { requests: 3, ..AgentLimits::default() });
     play.gather();
@@ -76,7 +76,7 @@ fn run_with_image() -> MachineFixture {
 }
 
 #[test]
-fn pictures_that_are_refused_are_left_out_for_good() {
+fn rejected_images_are_removed_permanently() {
     let in_words = ModelError::Failed(ApiErrorMessage { kind: None, text: "no image input".into() });
     for error in [rejection(400), rejection(500), in_words] {
         let mut play = run_with_image();
@@ -99,7 +99,7 @@ fn pictures_that_are_refused_are_left_out_for_good() {
 }
 
 #[test]
-fn pictures_that_were_not_what_was_minded_are_put_back() {
+fn images_are_restored_if_their_removal_does_not_help() {
     let waiting = || ModelEvent::Waiting { time: std::time::Duration::ZERO, because: rejection(500) };
     for (event, ending) in [
         (RunInput::Failed(rejection(500)), RunEnding::Failed(rejection(500))),
@@ -122,7 +122,7 @@ fn pictures_that_were_not_what_was_minded_are_put_back() {
 }
 
 #[test]
-fn notes_never_fill_the_context_for_good() {
+fn notes_do_not_exhaust_the_context() {
     let limits = AgentLimits { context: 20_000, ..AgentLimits::default() };
     let mut play = MachineFixture::new(Conversation::default(), "hi", limits);
     let notes = wharf_tools::NoteQueue::default();

@@ -37,8 +37,8 @@ pub struct AddFlags {
 /// Settings of a server.
 #[derive(Debug, clap::Args)]
 pub struct ServerSettingFlags {
-    /// Enable the server
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    /// Store the server enabled (true) or disabled (false)
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub enabled: Option<bool>,
     /// Timeout for a response or progress update of a call, in milliseconds
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..))]

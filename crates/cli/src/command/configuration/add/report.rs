@@ -3,14 +3,16 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 use wharf_config::edit::ConfigChange;
-use wharf_config::{Config, load};
+use wharf_config::{Config, Layer, load};
 use wharf_spec::ServerName;
 
 use crate::command::configuration::undo::{add_json_command, shell_quote};
 use crate::masking::literal_secrets;
+use wharf_terminal::config_context::home_directory;
 use wharf_terminal::config_scope::{ConfigScope, WrittenEntry};
 use wharf_terminal::display_path::display_path;
 use wharf_terminal::failure::Failure;
+use wharf_terminal::project_directory::repository_root;
 use wharf_terminal::session::CommandSession;
 use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 
@@ -24,7 +26,6 @@ pub struct AddedEntry<'a> {
 
 #[derive(Serialize)]
 struct AddDocument<'a> {
-    schema: u32,
     success: bool,
     id: &'a str,
     action: &'static str,
@@ -53,17 +54,9 @@ pub fn report_added(session: &CommandSession, added: &AddedEntry<'_>) -> Result<
         let file = written.file.display().to_string();
         let source = scope.layer().source();
         let id = name.as_str();
-        return session.console.print_json(&AddDocument {
-            schema: 1,
-            success: true,
-            id,
-            action,
-            source,
-            file,
-            undo,
-            next,
-            warnings,
-        });
+        return session
+            .console
+            .print_document(true, &AddDocument { success: true, id, action, source, file, undo, next, warnings });
     }
     for warning in &warnings {
         session.console.warn(warning);
@@ -71,9 +64,23 @@ pub fn report_added(session: &CommandSession, added: &AddedEntry<'_>) -> Result<
     let file = display_path(&written.file, &session.surroundings);
     let source = scope.layer().source();
     session.console.say(format_args!("{} {} in {file} ({source})", paint(GOOD, word), paint(NAME, name)));
+    if scope.layer() == Layer::Project {
+        let label = paint(QUIET, "scope:");
+        session.console.say(format_args!("  {label} {}; --scope global adds it for all directories", reach(session)));
+    }
     session.console.say(format_args!("  {} {undo}", paint(QUIET, "undo:")));
     session.console.say(format_args!("  {} {next}", paint(QUIET, "next:")));
     Ok(())
+}
+
+/// Returns the directories in which the project's servers are found.
+fn reach(session: &CommandSession) -> String {
+    let project = &session.configuration.places.project;
+    let shown = display_path(project, &session.surroundings);
+    match repository_root(project, home_directory(&session.surroundings).as_deref()) {
+        Some(_) => format!("{shown} and its subdirectories"),
+        None => format!("{shown} only"),
+    }
 }
 
 impl AddedEntry<'_> {
