@@ -288,7 +288,7 @@ impl Cli {
                 session::run(edge, &args.common(), async |on| logout::run(&args, on).await)
             }
             TopLevelCommand::Approve(args) => {
-                session::run(edge, &args.output.common(), async |on| approve::run(&args, on).await)
+                session::run(edge, &args.common, async |on| approve::run(&args, on).await)
             }
             TopLevelCommand::Release(args) => {
                 session::run(edge, &args.common, async |on| release::run(&args, on).await)

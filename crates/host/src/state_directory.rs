@@ -13,7 +13,7 @@ use wharf_policy::PinSet;
 use wharf_spec::{Fingerprint, ServerName, ServerOrigin, ServerSpec, ToolId};
 use wharf_store::{Document, DocumentPrivacy, SpillDir, SpillLimits};
 
-use crate::catalog::{ServerLists, decode_cache, encode_cache, identity};
+use crate::catalog::{ServerLists, cache_file_name, decode_cache, encode_cache, identity};
 use crate::context::HostContext;
 use crate::events::{Event, EventBus};
 
@@ -134,10 +134,9 @@ impl StateDirectory {
         found.inspect_err(|error| tracing::warn!("reading a cached catalog failed: {error}")).ok()
     }
 
-    /// The name is part of the path, because two accounts at one address have the same identity.
     fn catalog_document(&self, server: &CatalogCacheKey<'_>) -> (Document, String) {
         let identity = identity(server.origin, server.spec);
-        let file = self.path.join("catalogs").join(format!("{}-{identity}.json", server.name));
+        let file = self.path.join("catalogs").join(cache_file_name(server.name, &identity));
         (Document::new(file, DocumentPrivacy::Private), identity)
     }
 

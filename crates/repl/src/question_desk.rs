@@ -438,7 +438,8 @@ fn format_release_result(tool: &ToolId, outcome: Result<ConsentAnswer, HostError
         Ok(ConsentAnswer::Refused) => format!("{tool} stays withheld."),
         Err(error) => {
             let failure = Failure::other(error).about_server(tool.server.as_str());
-            render_failure(&failure.with_hint(format_args!("/mcp release {} shows the definition again", tool.server)))
+            let tool = format!("{} {}", tool.server, UntrustedText::new(&*tool.tool));
+            render_failure(&failure.with_hint(format_args!("/mcp release {tool} shows the definition again")))
         }
     }
 }

@@ -30,6 +30,7 @@ impl RecentResults {
     pub fn add(&mut self, name: &str, mut text: String) -> usize {
         self.count += 1;
         text.truncate(text.floor_char_boundary(MAX_BYTES));
+        text.shrink_to_fit();
         self.results.push_back(RecentResult { number: self.count, name: name.to_owned(), text });
         while self.results.len() > MAX_RESULTS || self.total_bytes() > MAX_BYTES {
             self.results.pop_front();

@@ -59,6 +59,8 @@ struct StatusLine {
     kept: Vec<String>,
     /// Number of log lines dropped because the limit was reached.
     lost: usize,
+    /// The cursor is behind a prompt whose line has not ended.
+    is_behind_prompt: bool,
 }
 
 /// Output sink that prints above the line being edited.
@@ -223,8 +225,22 @@ impl Console {
     /// Writes a prompt to stderr and waits until it is visible.
     pub async fn write_prompt(&self, prompt: &str) {
         self.clear_status();
-        self.write_stderr(self.apply_stderr_color(prompt), TextPriority::Message);
+        {
+            let mut status = self.lock();
+            status.is_behind_prompt = true;
+            self.write_stderr(self.apply_stderr_color(prompt), TextPriority::Message);
+        }
         let _ = self.output.drain(None).await;
+    }
+
+    /// Records that the user has ended the line of the prompt.
+    pub fn mark_prompt_line_ended(&self) {
+        self.lock().is_behind_prompt = false;
+    }
+
+    /// Ends the line of a prompt, unless the user or a message has ended it.
+    pub fn end_prompt_line(&self) {
+        self.start_line(&mut self.lock());
     }
 
     /// Prints a message of one or more lines to stderr.
@@ -233,7 +249,7 @@ impl Console {
             return above.print(self.apply_color_choice(text));
         }
         let mut status = self.lock();
-        self.erase_status(&mut status);
+        self.start_line(&mut status);
         self.write_line(text, TextPriority::Message);
     }
 
@@ -252,7 +268,7 @@ impl Console {
         }
         let mut status = self.lock();
         if !status.asking {
-            self.erase_status(&mut status);
+            self.start_line(&mut status);
             self.write_line(text, TextPriority::Log);
         } else if status.kept.len() < MAX_DEFERRED_LINES {
             status.kept.push(text.to_string());
@@ -310,6 +326,15 @@ impl Console {
         }
     }
 
+    /// Moves the cursor to the start of an empty line. Whichever output follows an interrupted prompt ends its line,
+    /// because the task that asked may still be running then.
+    fn start_line(&self, status: &mut StatusLine) {
+        self.erase_status(status);
+        if std::mem::take(&mut status.is_behind_prompt) {
+            self.write_stderr("\n".to_owned(), TextPriority::Message);
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, StatusLine> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -319,6 +344,7 @@ impl Drop for PromptGuard<'_> {
     fn drop(&mut self) {
         let mut status = self.0.lock();
         status.asking = false;
+        self.0.start_line(&mut status);
         for text in std::mem::take(&mut status.kept) {
             self.0.write_line(text, TextPriority::Log);
         }

@@ -84,6 +84,8 @@ impl OutputQueue {
     pub fn write_data(&self, bytes: Vec<u8>) -> io::Result<()> {
         let mut state = self.0.lock();
         if !self.is_running(&mut state) {
+            // `abandon` takes the lock, also while this write blocks.
+            drop(state);
             return write_all(OutputStream::Stdout, &bytes);
         }
         while state.bytes > MAX_QUEUED_BYTES && state.failed.is_none() {
@@ -111,6 +113,7 @@ impl OutputQueue {
     pub fn write_text(&self, bytes: Vec<u8>, priority: TextPriority) {
         let mut state = self.0.lock();
         if !self.is_running(&mut state) {
+            drop(state);
             // A failed write to stderr cannot be reported.
             return drop(write_all(OutputStream::Stderr, &bytes));
         }
@@ -193,12 +196,16 @@ impl SharedQueue {
                 let mut state = self.lock();
                 state.bytes -= piece.len();
                 state.is_stalled = false;
-                if let (OutputStream::Stdout, Err(error)) = (stream, written) {
-                    state.failed.get_or_insert(error.raw_os_error().unwrap_or_default());
+                let failure = written.err().filter(|_| stream == OutputStream::Stdout);
+                if let Some(error) = &failure {
+                    state.fail(error);
                 }
                 drop(state);
                 self.changed.notify_all();
                 self.progress.notify_waiters();
+                if failure.is_some() {
+                    break;
+                }
             }
         }
     }
@@ -222,13 +229,17 @@ impl QueueState {
         self.chunks.push_back(OutputChunk { stream, bytes });
     }
 
+    /// Records that stdout cannot be written to. Discards the data in the queue and the rest of the current chunk.
+    fn fail(&mut self, error: &io::Error) {
+        self.failed.get_or_insert(error.raw_os_error().unwrap_or_default());
+        self.chunks.retain(|chunk| chunk.stream == OutputStream::Stderr);
+        self.bytes = self.chunks.iter().map(|chunk| chunk.bytes.len()).sum();
+    }
+
     /// Takes the next chunk. After the last one, reports dropped texts.
     fn pop(&mut self) -> Option<OutputChunk> {
-        while let Some(chunk) = self.chunks.pop_front() {
-            if chunk.stream == OutputStream::Stderr || self.failed.is_none() {
-                return Some(chunk);
-            }
-            self.bytes -= chunk.bytes.len();
+        if let Some(chunk) = self.chunks.pop_front() {
+            return Some(chunk);
         }
         let dropped = std::mem::take(&mut self.dropped);
         if dropped > 0 {
@@ -245,5 +256,23 @@ impl QueueState {
 
     fn error(&self) -> io::Result<()> {
         self.failed.map_or(Ok(()), |number| Err(io::Error::from_raw_os_error(number)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_write_discards_queued_data_at_once() {
+        let mut state = QueueState::default();
+        state.push(OutputStream::Stdout, vec![b'a'; 10]);
+        state.push(OutputStream::Stderr, vec![b'b'; 3]);
+        state.push(OutputStream::Stdout, vec![b'c'; 20]);
+        let current = state.pop().unwrap();
+        state.bytes -= 4;
+        state.fail(&io::Error::from_raw_os_error(32));
+        assert_eq!((current.bytes.len(), state.bytes, state.chunks.len()), (10, 3, 1));
+        assert_eq!(state.error().unwrap_err().raw_os_error(), Some(32));
     }
 }

@@ -205,6 +205,7 @@ pub async fn confirm(console: &Console, say: &str, prompt: &str) -> bool {
 pub async fn ask_line(console: &Console, say: &str, prompt: &str) -> Option<String> {
     let _terminal = TERMINAL_LOCK.lock().await;
     let _floor = console.begin_prompt();
+    terminal::discard_pending_input();
     if !say.is_empty() {
         console.say(say);
     }

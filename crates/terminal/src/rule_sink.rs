@@ -61,6 +61,9 @@ impl RuleWrite {
             Err(failure) => {
                 let why = UntrustedText::new(failure.error.message.as_str());
                 console.warn(format_args!("could not write the rule, it applies to this session only: {why}"));
+                for hint in &failure.hints {
+                    console.say(format_args!("  {} {}", paint(QUIET, "hint:"), UntrustedText::new(hint.as_str())));
+                }
             }
         }
     }

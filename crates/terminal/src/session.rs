@@ -131,6 +131,7 @@ pub fn run(
     // Set once per process, so it cannot fail.
     let _ = tracing::subscriber::set_global_default(ConsoleSubscriber(console.clone()));
     run_session(edge, console.clone(), common, body).unwrap_or_else(|failure| {
+        let failure = failure.with_next_step(None);
         report_failure(&console, &failure);
         console.drain_blocking();
         failure.kind.code().into()
@@ -187,7 +188,7 @@ async fn finish_output(console: &Console, outcome: CommandResult, signal: &mut F
         (Ok(()), _) => {}
         (Err(late), Ok(_)) => {
             code = late.kind.code().into();
-            report_message(console, &late);
+            report_message(console, &late.with_next_step(None));
         }
         // The report may have been part of the data that could not be written.
         (Err(_), Err(failure)) if reported == Some(OutputStream::Stdout) => report_message(console, &failure),

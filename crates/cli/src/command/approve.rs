@@ -12,7 +12,7 @@ use wharf_terminal::approval::{
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure, FailureKind};
 use wharf_terminal::question;
 use wharf_terminal::servers::printable_word;
-use wharf_terminal::session::{CommandSession, JsonArgs};
+use wharf_terminal::session::{CommandSession, CommonArgs, JsonArgs};
 use wharf_terminal::style::{NAME, paint};
 use wharf_terminal::suggestions::suggestion;
 use wharf_terminal::table::wrap_gutter;
@@ -47,7 +47,7 @@ pub struct ApproveArgs {
     #[arg(long, value_name = "HEX")]
     digest: Option<String>,
     #[command(flatten)]
-    pub output: JsonArgs,
+    pub common: CommonArgs,
 }
 
 #[derive(Debug, clap::Args)]

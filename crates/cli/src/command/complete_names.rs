@@ -128,7 +128,7 @@ impl CompletionTarget {
 }
 
 fn cached_tools(state: Option<&Path>, server: &str) -> Vec<String> {
-    let catalog = state.and_then(|state| CachedCatalog::read(state, server));
+    let catalog = state.and_then(|state| CachedCatalog::read_newest(state, server));
     catalog.map(|catalog| catalog.tool_names().map(str::to_owned).collect()).unwrap_or_default()
 }
 
@@ -148,7 +148,7 @@ fn argument_names(words: &[String], servers: &[&str], state: Option<&Path>) -> V
             .any(|word| word.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(['=', ':'])))
     };
     let mut names = Vec::new();
-    for catalog in owners.into_iter().filter_map(|server| CachedCatalog::read(state?, server)) {
+    for catalog in owners.into_iter().filter_map(|server| CachedCatalog::read_newest(state?, server)) {
         let tool = catalog.tool(selected.tool);
         names.extend(
             tool.into_iter()

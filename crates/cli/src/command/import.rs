@@ -87,6 +87,8 @@ pub enum ImportOutcome {
     AlreadyThere,
     /// The entry cannot be converted.
     Unusable,
+    /// The configuration could not be written.
+    Failed,
 }
 
 /// Result of importing one server, with the reason if it is not stored and enabled.
@@ -132,8 +134,10 @@ pub async fn run(args: &ImportArgs, session: &CommandSession) -> CommandResult {
         results.push(import_one(args, session, one, chosen.contains(&at), &mover).await?);
     }
     report(args, session, &planned, &results)?;
-    let is_undecided = results.iter().any(|result| result.outcome == ImportOutcome::Declined);
-    Ok(if is_undecided && !can_ask(session) {
+    let has = |outcome: ImportOutcome| results.iter().any(|result| result.outcome == outcome);
+    Ok(if has(ImportOutcome::Failed) {
+        CommandEnding::Reported(FailureKind::Other)
+    } else if has(ImportOutcome::Declined) && !can_ask(session) {
         CommandEnding::Reported(FailureKind::Denied)
     } else {
         CommandEnding::Fine
@@ -240,7 +244,11 @@ async fn store(
     if reason.is_some() {
         entry.insert("enabled".to_owned(), Value::Bool(false));
     }
-    write_server(session, args.scope, name, &entry)?;
+    if let Err(failure) = write_server(session, args.scope, name, &entry) {
+        // The secrets are stored all the same, and the other servers are independent of this one.
+        let reason = failure.hints.iter().fold(failure.error.message.clone(), |text, hint| format!("{text}; {hint}"));
+        return Ok(ImportResult { outcome: ImportOutcome::Failed, reason: Some(reason), secrets: moved.stored });
+    }
     let outcome = if reason.is_some() { ImportOutcome::StoredDisabled } else { ImportOutcome::Stored };
     Ok(ImportResult { outcome, reason, secrets: moved.stored })
 }
@@ -262,7 +270,8 @@ fn report(
 ) -> Result<(), Failure> {
     if session.console.manner.json {
         let items = planned.iter().zip(results).map(|(one, result)| item(one, result)).collect();
-        let ok = !results.iter().any(|result| result.outcome == ImportOutcome::Declined);
+        let is_bad = |outcome| matches!(outcome, ImportOutcome::Declined | ImportOutcome::Failed);
+        let ok = !results.iter().any(|result| is_bad(result.outcome));
         return session.console.print_document(ok, &ImportDocument { items });
     }
     let of = |outcome: ImportOutcome| -> Vec<&str> {
@@ -288,6 +297,9 @@ fn report(
         if let (ImportOutcome::StoredDisabled, Some(reason)) = (result.outcome, &result.reason) {
             say(session, &format!("{} {id} in {file}, disabled: {reason}", paint(GOOD, "Stored")));
             say(session, &format!("  {} wharf get {id}, then wharf enable {id}", paint(QUIET, "next:")));
+        }
+        if let (ImportOutcome::Failed, Some(reason)) = (result.outcome, &result.reason) {
+            session.console.warn(format_args!("{id} is not stored: {}", UntrustedText::new(reason.as_str())));
         }
         for name in &result.secrets {
             say(session, &format!("{} the secret {name} for {id}", paint(GOOD, "Stored")));

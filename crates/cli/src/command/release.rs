@@ -71,7 +71,7 @@ pub async fn run(args: &ReleaseArgs, session: &CommandSession) -> CommandResult 
         let release = hosted.host.release(&tool.id, tool.fingerprint).await;
         release.map_err(|error| hosted.failure(&entry.name, error))?;
     }
-    report(session, &tool, released)
+    report(args, session, &tool, released)
 }
 
 async fn confirm_release(args: &ReleaseArgs, session: &CommandSession, tool: &Arc<CatalogTool>) -> bool {
@@ -85,10 +85,14 @@ async fn confirm_release(args: &ReleaseArgs, session: &CommandSession, tool: &Ar
     args.yes
 }
 
-fn report(session: &CommandSession, tool: &CatalogTool, released: bool) -> CommandResult {
+fn report(args: &ReleaseArgs, session: &CommandSession, tool: &CatalogTool, released: bool) -> CommandResult {
     let is_withheld = tool.quarantine().is_some();
     let is_usable = released || !is_withheld;
-    let command = release_command(&tool.id);
+    let command = if args.server.is_given() {
+        "the same command and --yes".to_owned()
+    } else {
+        format!("`{} --yes`", release_command(&tool.id))
+    };
     if session.console.manner.json {
         session.console.print_json(&ReleaseDocument {
             schema: 1,
@@ -113,7 +117,7 @@ fn report(session: &CommandSession, tool: &CatalogTool, released: bool) -> Comma
     } else {
         let why = Failure::new(FailureKind::Denied, "not released: no terminal to prompt on");
         return Err(why.about_server(tool.id.server.as_str()).with_hint(format_args!(
-            "run this command in a terminal, or release the definition above with `{command} --yes`"
+            "run this command in a terminal, or release the definition above with {command}"
         )));
     }
     Ok(if is_usable { CommandEnding::Fine } else { CommandEnding::Reported(FailureKind::Denied) })

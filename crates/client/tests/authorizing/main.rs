@@ -265,6 +265,22 @@ async fn headers_command_that_is_always_rejected_runs_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn headers_command_runs_again_after_its_renewed_headers_were_rejected() {
+    let site = Site::start(Era::Stateless, |asked| match asked.token {
+        Some(0 | 1) if is_call(asked) => refuse(401),
+        _ => Act::Serve,
+    });
+    let (source, runs) = counting_source();
+    let mut spec = site.spec();
+    spec.headers_source = Some(source);
+    let connection = connect_http(&spec, options(&Who::renewing(7))).await.unwrap();
+    call(&connection).await.unwrap_err();
+    call(&connection).await.unwrap();
+    assert_eq!(site.tokens("POST", "tools/call"), [Some(0), Some(1), Some(2)]);
+    assert_eq!(runs.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn headers_command_that_fails_or_is_not_approved_sends_nothing() {
     let site = Site::start(Era::Stateless, |_| Act::Serve);
     let fails = HeadersSource::new("fails", || Err("`token` failed (exit status: 3)".to_owned()));

@@ -3,7 +3,13 @@
 use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
-use wharf_spec::{HttpSpec, HttpTransport, ServerOrigin, ServerSpec, StdioSpec, mask_url_secrets};
+use wharf_spec::{HttpSpec, HttpTransport, ServerName, ServerOrigin, ServerSpec, StdioSpec, mask_url_secrets};
+
+/// Returns the name of the file in the directory `catalogs` that caches the lists of a server. The server's name is part
+/// of it, because two accounts at one address have the same identity.
+pub fn cache_file_name(server: &ServerName, identity: &str) -> String {
+    format!("{server}-{identity}.json")
+}
 
 /// Returns a hexadecimal digest of a server's spec. A cache of a server with another spec is not used.
 ///

@@ -25,7 +25,7 @@ mod warnings;
 pub use cache::{CatalogCacheError, decode_cache, encode_cache};
 pub use filter::ToolFilter;
 pub use fingerprint::fingerprint;
-pub use identity::identity;
+pub use identity::{cache_file_name, identity};
 pub use naming::{NameStyle, ToolNames, tool_names};
 pub use resolve::ToolResolveError;
 pub(crate) use sanitize::escape_hidden;

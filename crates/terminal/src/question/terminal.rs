@@ -29,10 +29,13 @@ pub fn discard_pending_input() {
 /// Prints a prompt and reads a line on a dedicated thread. Dropping the future stops the thread without consuming
 /// input.
 pub async fn read_input(console: &Console, prompt: &str) -> DialogInput {
+    // Before the prompt is visible: from then on a signal may drop this future.
+    let _line = PromptLine(console);
     console.write_prompt(prompt).await;
-    let mut line = PromptLine { console, ended: false };
     let heard = next_line(rustix::stdio::stdin()).await;
-    line.ended = matches!(heard, DialogInput::Line(_) | DialogInput::Garbled);
+    if matches!(heard, DialogInput::Line(_) | DialogInput::Garbled) {
+        console.mark_prompt_line_ended();
+    }
     heard
 }
 
@@ -60,16 +63,11 @@ impl Drop for EchoGuard {
 }
 
 /// Guard for the prompt's line. Prints the missing newline if the user did not end the line.
-struct PromptLine<'a> {
-    console: &'a Console,
-    ended: bool,
-}
+struct PromptLine<'a>(&'a Console);
 
 impl Drop for PromptLine<'_> {
     fn drop(&mut self) {
-        if !self.ended {
-            self.console.say("");
-        }
+        self.0.end_prompt_line();
     }
 }
 

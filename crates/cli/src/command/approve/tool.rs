@@ -12,7 +12,7 @@ use wharf_terminal::definition_review::{approve_command, change_text, remedy_com
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure, FailureKind};
 use wharf_terminal::one_shot_host::{OneShotHost, OneShotOptions, StartMode};
 use wharf_terminal::question;
-use wharf_terminal::servers::{configured_names, resolve_configured};
+use wharf_terminal::servers::{configured_names, printable_word, resolve_configured};
 use wharf_terminal::session::CommandSession;
 use wharf_terminal::style::{GOOD, paint};
 use wharf_terminal::table::wrap_gutter;
@@ -35,7 +35,11 @@ pub async fn run(word: &str, args: &ApproveArgs, session: &CommandSession) -> Co
     let names = configured_names(session)?;
     let words = [word.to_owned()];
     let selected = select_tool(&words, &names, false)?;
-    let entry = resolve_configured(session, selected.server.unwrap_or_default()).await?;
+    let Some(server) = selected.server else {
+        return Err(Failure::usage(format_args!("the server of the tool `{}` is missing", printable_word(word)))
+            .with_hint("give the tool as SERVER.TOOL; `wharf list` shows the servers"));
+    };
+    let entry = resolve_configured(session, server).await?;
     let with = OneShotOptions::for_call(ClientServices::default(), StartMode::AtOnce);
     let hosted = OneShotHost::start(session, vec![entry.clone()], with).await?;
     hosted.require_state_dir()?;
@@ -47,7 +51,8 @@ pub async fn run(word: &str, args: &ApproveArgs, session: &CommandSession) -> Co
         Some(change) => confirm(args, session, change).await,
     };
     if approved {
-        let saved = hosted.host.approve_definition(&tool.id, tool.fingerprint).await;
+        let shown = change.as_ref().map_or(tool.fingerprint, |change| change.tool.fingerprint);
+        let saved = hosted.host.approve_definition(&tool.id, shown).await;
         saved.map_err(|error| hosted.failure(&entry.name, error))?;
     }
     if session.console.manner.json {

@@ -48,7 +48,7 @@ pub async fn start_owner<'a>(
 }
 
 fn read_catalog(session: &CommandSession, entry: &ServerEntry) -> Option<CachedCatalog> {
-    CachedCatalog::read(session.configuration.state.as_deref()?, entry.name.as_str())
+    CachedCatalog::read_current(session.configuration.state.as_deref()?, entry)
 }
 
 fn single_owner(

@@ -24,7 +24,7 @@ pub struct PlannedServer<'a> {
     pub verdict: Result<ServerName, ImportRefusal>,
     /// Places of secrets in clear text.
     pub tokens: Vec<String>,
-    /// The definition with masked secrets, for display.
+    /// The definition for display. Secrets of the user's own files are masked.
     shown: Option<ServerDefinition>,
 }
 
@@ -59,7 +59,7 @@ pub fn plan<'a>(
                 taken.insert(&one.server.id, one.client.name());
             }
         }
-        let shown = verdict.as_ref().ok().and_then(|name| shown_definition(args, session, name, &one.server.entry));
+        let shown = verdict.as_ref().ok().and_then(|name| shown_definition(args, session, name, one));
         planned.push(PlannedServer { found: one, verdict, tokens: literal_secrets(&one.server.entry), shown });
     }
     Ok(planned)
@@ -86,11 +86,14 @@ fn shown_definition(
     args: &ImportArgs,
     session: &CommandSession,
     name: &ServerName,
-    entry: &Map<String, Value>,
+    one: &FoundServer,
 ) -> Option<ServerDefinition> {
-    let masked = masking::mask_entry(entry, SecretDisplay::Masked);
+    // Others may write a file of the project: a masked argument or variable would hide what runs, and a masked PATH
+    // which program.
+    let display = if one.is_projects { SecretDisplay::Revealed } else { SecretDisplay::Masked };
+    let entry = &one.server.entry;
     let definition = |entry| validate_entry(name, entry).described.ok();
-    let mut shown = definition(&masked).or_else(|| definition(entry))?;
+    let mut shown = definition(&masking::mask_entry(entry, display)).or_else(|| definition(entry))?;
     let places = &session.configuration.places;
     let file = places.layer_file(args.scope.layer()).unwrap_or_default();
     shown.site = EntrySite::new(places, args.scope.layer(), &file, name);

@@ -53,7 +53,10 @@ fn value_at<'a>(entry: &'a mut Map<String, Value>, place: &str) -> Option<(&'a m
 fn store_token(store: &SecretStore, server: &str, label: &str, value: &mut Value) -> Result<String, String> {
     let text = value.as_str().and_then(literal_text).ok_or("it also contains a reference")?;
     let (before, secret) = split_token(&text);
-    let name = free_name(store, server, label, secret).ok_or("no free name for it")?;
+    let names = store.names().map_err(|error| error.to_string())?;
+    let is_same = |name: &str| store.lookup(name).is_ok_and(|found| found.value.reveal() == secret);
+    let is_free = |name: &str| !names.iter().any(|taken| taken == name) || is_same(name);
+    let name = free_name(server, label, is_free).ok_or("no free name for it")?;
     store.set(&name, &Secret::new(secret.to_owned())).map_err(|error| error.to_string())?;
     *value = format!("{before}${{secret:{name}}}").into();
     Ok(name)
@@ -80,18 +83,13 @@ fn split_token(text: &str) -> (&str, &str) {
 }
 
 /// Returns a name that is not in use for another secret.
-fn free_name(store: &SecretStore, server: &str, label: &str, secret: &str) -> Option<String> {
+fn free_name(server: &str, label: &str, is_free: impl Fn(&str) -> bool) -> Option<String> {
     let is_valid = |letter: char| letter.is_ascii_alphanumeric() || "_.-".contains(letter);
     let base: String = format!("{server}.{label}").chars().map(|c| if is_valid(c) { c } else { '_' }).collect();
-    let names = store.names().unwrap_or_default();
     let candidate = |number: usize| {
         let suffix = if number == 1 { String::new() } else { format!("-{number}") };
         let room = MAX_NAME_LENGTH - suffix.len();
         format!("{}{suffix}", &base[..base.len().min(room)])
     };
-    let is_free = |name: &String| {
-        let is_same = || store.lookup(name).is_ok_and(|found| found.value.reveal() == secret);
-        is_secret_name(name) && (!names.contains(name) || is_same())
-    };
-    (1..100).map(candidate).find(is_free)
+    (1..100).map(candidate).find(|name| is_secret_name(name) && is_free(name))
 }

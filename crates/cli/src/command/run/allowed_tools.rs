@@ -7,7 +7,7 @@ use wharf::PromptFilter;
 use wharf::tools::ToolDescription;
 use wharf_spec::{EscapedText, Glob};
 
-use wharf_terminal::failure::Failure;
+use wharf_terminal::failure::{Failure, shell_word};
 use wharf_terminal::session::CommandSession;
 
 /// Maximum number of refused tools named in a hint.
@@ -92,7 +92,7 @@ pub fn refused_message(refused: &[String]) -> String {
         more => format!(" and {more} more"),
     };
     let named = &refused[..refused.len().min(MAX_NAMED)];
-    let flags: Vec<String> = named.iter().map(|name| format!("--allow {name}")).collect();
+    let flags: Vec<String> = named.iter().map(|name| format!("--allow {}", shell_word(name))).collect();
     let (names, flags) = (named.join(", "), flags.join(" "));
     format!("refused, because nobody could be asked: {names}{more}. To allow: wharf run {flags}")
 }
@@ -139,5 +139,7 @@ mod tests {
         }
         let told = refused_message(&["git.log".to_owned(), "git.push".to_owned()]);
         assert!(told.ends_with("git.log, git.push. To allow: wharf run --allow git.log --allow git.push"), "{told}");
+        let told = refused_message(&["git.x; rm -rf ~ #".to_owned()]);
+        assert!(told.ends_with("wharf run --allow 'git.x; rm -rf ~ #'"), "{told}");
     }
 }

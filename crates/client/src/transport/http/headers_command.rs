@@ -97,6 +97,8 @@ impl CommandHeaders {
         {
             let mut state = self.state();
             if refusal.serial.is_some() && state.unproven == refusal.serial {
+                // The next request runs the command again: this time it may have returned an expired token.
+                (state.current, state.unproven) = (None, None);
                 return Err(rejected());
             }
             if state.current.as_ref().is_none_or(|current| Some(current.serial) != refusal.serial) {
