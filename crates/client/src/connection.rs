@@ -180,7 +180,7 @@ impl Connection {
     /// Returns the counters of anomalies so far. See [`Connection`](Connection#example) for an example.
     pub fn counters(&self) -> ConnectionCounters {
         let (mut counters, request_handler) =
-            (self.inner.open.engine.tally.snapshot(), self.inner.protocol.request_handler.counters());
+            (self.inner.open.engine.counters.snapshot(), self.inner.protocol.request_handler.counters());
         counters.turned_away += request_handler.turned_away;
         counters.oversized += request_handler.oversized;
         counters
@@ -203,7 +203,7 @@ impl Connection {
         self.inner.open.engine.unreadable.excerpts()
     }
 
-    /// Returns the total time that deadlines stood still because the server's requests waited for a person. A wait that
+    /// Returns the total time that deadlines were paused because the server's requests waited for a person. A wait that
     /// is not over is not included. See [`Connection`](Connection#example) for an example.
     pub fn paused_time(&self) -> Duration {
         self.inner.open.engine.paused_time()

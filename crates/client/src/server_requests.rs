@@ -35,7 +35,7 @@ const PROMPT_WINDOW: Duration = Duration::from_secs(60);
 pub(crate) struct ServerRequestHandler {
     server: String,
     redactor: Arc<Redactor>,
-    tally: CounterSet,
+    counters: CounterSet,
     services: ClientServices,
     limits: Limits,
     /// Current minimum log level.
@@ -48,7 +48,7 @@ impl ServerRequestHandler {
     pub fn new(server: String, services: ClientServices, limits: Limits, redactor: Arc<Redactor>) -> Self {
         let level = Mutex::new(services.log_level);
         Self {
-            tally: CounterSet::new(server.clone()),
+            counters: CounterSet::new(server.clone()),
             server,
             redactor,
             services,
@@ -75,7 +75,7 @@ impl ServerRequestHandler {
 
     /// Returns the counters of declined requests and discarded log messages.
     pub fn counters(&self) -> ConnectionCounters {
-        self.tally.snapshot()
+        self.counters.snapshot()
     }
 
     pub fn limits(&self) -> &Limits {
@@ -139,7 +139,7 @@ impl ServerRequestHandler {
     /// Forwards a log message to the log sink, with the server's secrets removed.
     pub fn log(&self, params: Option<RawJson>) {
         if params.as_ref().is_some_and(|params| params.as_bytes().len() > self.limits.remark) {
-            return self.tally.count_and_warn(CounterKind::Oversized, "discarded a log message over the size limit");
+            return self.counters.count_and_warn(CounterKind::Oversized, "discarded a log message over the size limit");
         }
         let wanted = *self.level.lock().unwrap_or_else(PoisonError::into_inner);
         if let (Some(sink), Some(params)) = (&self.services.logs, params)
@@ -230,7 +230,7 @@ impl ServerRequestHandler {
         if room {
             asked.push_back(now);
         } else {
-            self.tally.count_and_warn(
+            self.counters.count_and_warn(
                 CounterKind::TurnedAway,
                 "too many prompts from this server, declined without prompting",
             );

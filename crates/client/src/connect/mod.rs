@@ -179,7 +179,7 @@ impl ConnectAttempt {
         let protocol = Arc::new(ProtocolState::new(request_handler, bulletin, observer.clone()));
         let (tap, redactor) = (self.options.tap.clone(), self.redactor.clone());
         let opening = LinkSetup {
-            onlooker: WireObserver { server: name.clone(), redactor, tap },
+            observer: WireObserver { server: name.clone(), redactor, tap },
             log: self.options.process_log.clone(),
             protocol: protocol.clone(),
             limits: limits.clone(),

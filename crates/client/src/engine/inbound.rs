@@ -45,7 +45,7 @@ impl ResponseChannel {
 
 /// The relation of a message to the call it arrived for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MessageDelivery {
+pub(crate) enum MessageRelation {
     /// The response, valid or not.
     Answer,
     Other,
@@ -58,7 +58,7 @@ impl Engine {
     ///
     /// If the peer is not an MCP server.
     pub fn deliver(&self, line: &[u8], wakers: &mut Vec<Waker>) -> Result<(), NotMcpPeer> {
-        self.handle_message(line, &|part| self.results.copy_bytes(part, &self.budget), wakers)
+        self.handle_message(line, &|part| self.result_buffers.copy_bytes(part, &self.budget), wakers)
     }
 
     /// Like [`Engine::deliver`], for a message in its own buffer, which is charged to the budget if it is large. Its
@@ -79,13 +79,13 @@ impl Engine {
         delivered.await.unwrap_or(Ok(()))
     }
 
-    fn handle_message(&self, line: &[u8], keep: RetainPart<'_>, wakers: &mut Vec<Waker>) -> Result<(), NotMcpPeer> {
-        self.onlooker.observe(Direction::Received, line);
+    fn handle_message(&self, line: &[u8], retain: RetainPart<'_>, wakers: &mut Vec<Waker>) -> Result<(), NotMcpPeer> {
+        self.observer.observe(Direction::Received, line);
         match scan(line) {
-            Ok(envelope) => return self.route(line, &envelope, keep, wakers),
+            Ok(envelope) => return self.route(line, &envelope, retain, wakers),
             Err(ScanError { fault: Fault::NotAnObject, .. }) => self.on_non_json(line),
             Err(ScanError { fault: Fault::Batch, .. }) => return self.on_batch(line, wakers),
-            Err(broken) => self.on_malformed(line, &broken, wakers),
+            Err(error) => self.on_malformed(line, &error, wakers),
         }
         Ok(())
     }
@@ -97,47 +97,51 @@ impl Engine {
         &self,
         call: u64,
         message: &Bytes,
-        on: ResponseChannel,
+        channel: ResponseChannel,
         wakers: &mut Vec<Waker>,
-    ) -> Result<MessageDelivery, NotMcpPeer> {
-        self.onlooker.observe(Direction::Received, message);
+    ) -> Result<MessageRelation, NotMcpPeer> {
+        self.observer.observe(Direction::Received, message);
         let envelope = match scan(message) {
             Ok(envelope) => envelope,
             Err(ScanError { fault: Fault::Batch, .. }) if self.protocol.accepts_batches() => {
                 self.on_batch(message, wakers)?;
                 return Ok(match self.time_left(call) {
-                    None => MessageDelivery::Answer,
-                    Some(_) if on.is_single_message() => self.fail_unexpected(call, "batch without a response", wakers),
-                    Some(_) => MessageDelivery::Other,
+                    None => MessageRelation::Answer,
+                    Some(_) if channel.is_single_message() => {
+                        self.fail_unexpected(call, "batch without a response", wakers)
+                    }
+                    Some(_) => MessageRelation::Other,
                 });
             }
-            Err(broken) => return Ok(self.fail_malformed(call, message, &broken, on, wakers)),
+            Err(error) => return Ok(self.fail_malformed(call, message, &error, channel, wakers)),
         };
         if envelope.method.is_some() {
-            if on.is_single_message() {
+            if channel.is_single_message() {
                 return Ok(self.fail_unexpected(call, "request or notification instead of a response", wakers));
             }
             return self
                 .route(message, &envelope, &|part| self.retain_part(message, part), wakers)
-                .map(|()| MessageDelivery::Other);
+                .map(|()| MessageRelation::Other);
         }
         let id = envelope.id(message);
         match id.as_ref().and_then(|id| self.call_id(id)) {
             Some(id) if id == call => {
                 self.on_response(message, &envelope, &|bytes| self.retain_part(message, bytes), wakers);
-                Ok(MessageDelivery::Answer)
+                Ok(MessageRelation::Answer)
             }
-            None if on == ResponseChannel::Refusal || matches!(id, None | Some(Id::Null)) => {
+            None if channel == ResponseChannel::Refusal || matches!(id, None | Some(Id::Null)) => {
                 Ok(self.fail_without_id(call, message, &envelope, wakers))
             }
-            _ if on.is_single_message() => Ok(self.fail_unexpected(call, "response to a different request", wakers)),
-            _ if on == ResponseChannel::Shared => {
+            _ if channel.is_single_message() => {
+                Ok(self.fail_unexpected(call, "response to a different request", wakers))
+            }
+            _ if channel == ResponseChannel::Shared => {
                 self.on_response(message, &envelope, &|bytes| self.retain_part(message, bytes), wakers);
-                Ok(MessageDelivery::Other)
+                Ok(MessageRelation::Other)
             }
             _ => {
-                self.tally.count(CounterKind::Unmatched);
-                Ok(MessageDelivery::Other)
+                self.counters.count(CounterKind::Unmatched);
+                Ok(MessageRelation::Other)
             }
         }
     }
@@ -146,7 +150,7 @@ impl Engine {
     /// message alive.
     fn retain_part(&self, message: &Bytes, part: &[u8]) -> Result<Bytes, BudgetExceeded> {
         if part.len() < MAX_COPIED_RESULT {
-            self.results.copy_bytes(part, &self.budget)
+            self.result_buffers.copy_bytes(part, &self.budget)
         } else {
             Ok(message.slice_ref(part))
         }
@@ -158,11 +162,11 @@ impl Engine {
         message: &[u8],
         envelope: &Envelope,
         wakers: &mut Vec<Waker>,
-    ) -> MessageDelivery {
+    ) -> MessageRelation {
         match envelope.error {
             Some(error) => {
                 self.fail(call, self.decode_error(error.slice(message)), wakers);
-                MessageDelivery::Answer
+                MessageRelation::Answer
             }
             None => self.fail_unexpected(call, "response without an id", wakers),
         }
@@ -172,37 +176,37 @@ impl Engine {
         &self,
         call: u64,
         message: &[u8],
-        broken: &ScanError,
-        on: ResponseChannel,
+        error: &ScanError,
+        channel: ResponseChannel,
         wakers: &mut Vec<Waker>,
-    ) -> MessageDelivery {
-        self.tally.count_and_warn(CounterKind::Broken, "discarded a malformed message");
-        if !on.is_single_message() && (broken.has_method || broken.fault == Fault::NotAnObject) {
-            return MessageDelivery::Other;
+    ) -> MessageRelation {
+        self.counters.count_and_warn(CounterKind::Broken, "discarded a malformed message");
+        if !channel.is_single_message() && (error.has_method || error.fault == Fault::NotAnObject) {
+            return MessageRelation::Other;
         }
         let shown = UntrustedText::from_bytes(&message[..message.len().min(4 * EXCERPT)]);
-        self.fail_protocol(call, format!("{}: {}", broken.fault, self.excerpt(&shown)), wakers);
-        MessageDelivery::Answer
+        self.fail_protocol(call, format!("{}: {}", error.fault, self.excerpt(&shown)), wakers);
+        MessageRelation::Answer
     }
 
-    fn fail_unexpected(&self, call: u64, what: &str, wakers: &mut Vec<Waker>) -> MessageDelivery {
-        self.tally.count_and_warn(CounterKind::Broken, "response does not match the request");
+    fn fail_unexpected(&self, call: u64, what: &str, wakers: &mut Vec<Waker>) -> MessageRelation {
+        self.counters.count_and_warn(CounterKind::Broken, "response does not match the request");
         self.fail_protocol(call, what.to_owned(), wakers);
-        MessageDelivery::Answer
+        MessageRelation::Answer
     }
 
     /// Handles a message that exceeds the size limit.
-    pub fn deliver_oversized(&self, glimpse: &PartialEnvelope, wakers: &mut Vec<Waker>) {
-        self.tally.count_and_warn(CounterKind::Oversized, "discarded a message over the size limit");
+    pub fn deliver_oversized(&self, partial: &PartialEnvelope, wakers: &mut Vec<Waker>) {
+        self.counters.count_and_warn(CounterKind::Oversized, "discarded a message over the size limit");
         self.budget.throttle().record_large(self.limits.message);
-        self.fail_discarded(glimpse, CallError::TooLarge { limit: self.limits.message }, wakers);
+        self.fail_discarded(partial, CallError::TooLarge { limit: self.limits.message }, wakers);
     }
 
     /// Handles a message that exceeds the memory budget.
-    pub fn deliver_discarded(&self, glimpse: &PartialEnvelope, exceeded: BudgetExceeded, wakers: &mut Vec<Waker>) {
-        self.tally.count_and_warn(CounterKind::Oversized, "discarded a message: memory budget exceeded");
+    pub fn deliver_discarded(&self, partial: &PartialEnvelope, exceeded: BudgetExceeded, wakers: &mut Vec<Waker>) {
+        self.counters.count_and_warn(CounterKind::Oversized, "discarded a message: memory budget exceeded");
         self.budget.throttle().record_large(LARGE_MESSAGE_BYTES);
-        self.fail_discarded(glimpse, CallError::Discarded(exceeded), wakers);
+        self.fail_discarded(partial, CallError::Discarded(exceeded), wakers);
     }
 
     fn fail_discarded(
@@ -233,7 +237,7 @@ impl Engine {
         &self,
         line: &[u8],
         envelope: &Envelope,
-        keep: RetainPart<'_>,
+        retain: RetainPart<'_>,
         wakers: &mut Vec<Waker>,
     ) -> Result<(), NotMcpPeer> {
         self.unreadable.record_message();
@@ -241,20 +245,21 @@ impl Engine {
             self.budget.throttle().record(line.len());
         }
         match (envelope.method, envelope.id) {
-            (None, Some(_)) => self.on_response(line, envelope, keep, wakers),
+            (None, Some(_)) => self.on_response(line, envelope, retain, wakers),
             (None, None) => self.on_response_without_id(line, envelope),
             (Some(_), id) => {
                 let Some(method) = envelope.method(line) else {
-                    self.tally.count_and_warn(CounterKind::Broken, "discarded a message whose method is not a string");
+                    self.counters
+                        .count_and_warn(CounterKind::Broken, "discarded a message whose method is not a string");
                     return Ok(());
                 };
                 if let Some(id) = id.filter(|_| line.len() > self.limits.request) {
-                    self.tally.count_and_warn(CounterKind::Oversized, "rejected a request over the size limit");
+                    self.counters.count_and_warn(CounterKind::Oversized, "rejected a request over the size limit");
                     self.refuse_large(id.slice(line));
                     return Ok(());
                 }
                 let params =
-                    envelope.params.map(|params| keep(params.slice(line)).map(RawJson::new_unchecked)).transpose();
+                    envelope.params.map(|params| retain(params.slice(line)).map(RawJson::new_unchecked)).transpose();
                 match (params, id) {
                     (Ok(params), Some(id)) => return self.on_request(&method, id.slice(line), params),
                     (Ok(params), None) => self.on_notification(&method, params, wakers),
@@ -268,13 +273,13 @@ impl Engine {
         Ok(())
     }
 
-    fn on_response(&self, line: &[u8], envelope: &Envelope, keep: RetainPart<'_>, wakers: &mut Vec<Waker>) {
+    fn on_response(&self, line: &[u8], envelope: &Envelope, retain: RetainPart<'_>, wakers: &mut Vec<Waker>) {
         let Some(id) = envelope.id(line).and_then(|id| self.call_id(&id)) else {
             return self.on_unmatched(line, envelope);
         };
         let outcome = match (envelope.result, envelope.error) {
             (Some(result), None) => match self.protocol.result_kind(envelope.result_type(line).as_deref()) {
-                Some(kind) => match keep(result.slice(line)) {
+                Some(kind) => match retain(result.slice(line)) {
                     Ok(result) => Ok(RawResult { result: RawJson::new_unchecked(result), kind }),
                     Err(exceeded) => Err(CallError::Discarded(exceeded)),
                 },
@@ -302,7 +307,7 @@ impl Engine {
         match read {
             Ok(error) => {
                 let error = CallError::Refused(RpcError { message: truncate_message(error.message), ..error });
-                error.without_secrets(&self.onlooker.redactor)
+                error.without_secrets(&self.observer.redactor)
             }
             Err(problem) => CallError::from(problem),
         }
@@ -315,17 +320,17 @@ impl Engine {
             return self.on_response_without_id(line, envelope);
         }
         self.budget.throttle().record(line.len());
-        self.tally.count(CounterKind::Unmatched);
+        self.counters.count(CounterKind::Unmatched);
     }
 
     fn on_response_without_id(&self, line: &[u8], envelope: &Envelope) {
         self.budget.throttle().record(line.len());
         let Some(error) = envelope.error else {
             return self
-                .tally
+                .counters
                 .count_and_warn(CounterKind::Broken, "discarded a message that is neither a request nor a response");
         };
-        self.tally.count_and_warn(CounterKind::StrayError, "server reported an error without a request id");
+        self.counters.count_and_warn(CounterKind::StrayError, "server reported an error without a request id");
         if let CallError::Refused(error) = self.decode_error(error.slice(line)) {
             let message = UntrustedText::new(error.message);
             self.record_anomaly(format!(
@@ -340,7 +345,7 @@ impl Engine {
         let id = match Id::parse(id) {
             read if read.is_legal() => String::from_utf8_lossy(id),
             _ => {
-                self.tally.count_and_warn(
+                self.counters.count_and_warn(
                     CounterKind::Broken,
                     "discarded a request whose id is neither a string nor a number",
                 );
@@ -351,23 +356,23 @@ impl Engine {
             RequestDisposition::Result(result) => self.send_reply(&id, Ok(result)),
             RequestDisposition::Refused(refusal) => self.send_reply(&id, Err(refusal)),
             RequestDisposition::Later(pending_reply) => self.begin_reply(&id, pending_reply),
-            RequestDisposition::Unwanted => self.tally.count_and_warn(
+            RequestDisposition::Unwanted => self.counters.count_and_warn(
                 CounterKind::UnwantedRequest,
                 "ignored a server request, which this revision does not allow",
             ),
-            RequestDisposition::Nonsense(nonsense) => return Err(nonsense),
+            RequestDisposition::NotMcp(peer) => return Err(peer),
         }
         Ok(())
     }
 
     fn on_notification(&self, method: &str, params: Option<RawJson>, wakers: &mut Vec<Waker>) {
-        self.tally.count(CounterKind::Notification);
+        self.counters.count(CounterKind::Notification);
         match self.protocol.notification(method, params) {
             NotificationEffect::None => {}
             NotificationEffect::Progress(progress) => self.on_progress(progress),
             NotificationEffect::Ended(id) => drop(self.fail(id, CallError::Ended, wakers)),
-            NotificationEffect::TakenBack(id) => self.cancel_reply(&id),
-            NotificationEffect::Stray => self.tally.count(CounterKind::Stray),
+            NotificationEffect::RequestCancelled(id) => self.cancel_reply(&id),
+            NotificationEffect::Stray => self.counters.count(CounterKind::Stray),
         }
     }
 
@@ -375,11 +380,11 @@ impl Engine {
         let id = self.call_id(&Id::parse(progress.token.as_bytes()));
         match id.and_then(|id| self.table().progress(id, progress.progress, Instant::now())) {
             Some(sink) => {
-                let masked = |text: String| self.onlooker.redactor.redact_truncated(&text).into_owned();
+                let masked = |text: String| self.observer.redactor.redact_truncated(&text).into_owned();
                 progress.message = progress.message.map(truncate_message).map(masked);
                 sink(progress);
             }
-            None => self.tally.count(CounterKind::StrayProgress),
+            None => self.counters.count(CounterKind::StrayProgress),
         }
     }
 
@@ -396,7 +401,7 @@ impl Engine {
         self.budget.throttle().record(line.len());
         let shown = self.excerpt(&UntrustedText::from_bytes(&line[..line.len().min(4 * EXCERPT)]));
         let what = format!("{NOT_A_MESSAGE}: {shown}");
-        self.tally.count_and_warn(CounterKind::Noise, &what);
+        self.counters.count_and_warn(CounterKind::Noise, &what);
         self.record_anomaly(what);
         self.unreadable.record(shown);
     }
@@ -409,12 +414,18 @@ impl Engine {
             return Ok(());
         };
         if !self.protocol.accepts_batches() {
-            self.tally.count_and_warn(CounterKind::Broken, "server sent a batch, which this revision does not allow");
+            self.counters
+                .count_and_warn(CounterKind::Broken, "server sent a batch, which this revision does not allow");
         }
         for message in messages {
             match scan(&message) {
                 Ok(envelope) if self.protocol.accepts_batches() => {
-                    self.route(&message, &envelope, &|part| self.results.copy_bytes(part, &self.budget), wakers)?;
+                    self.route(
+                        &message,
+                        &envelope,
+                        &|part| self.result_buffers.copy_bytes(part, &self.budget),
+                        wakers,
+                    )?;
                 }
                 Ok(envelope) if envelope.method.is_none() => {
                     if let Some(id) = envelope.id(&message).and_then(|id| self.call_id(&id)) {
@@ -428,13 +439,13 @@ impl Engine {
     }
 
     /// Handles a malformed message. Fails the call it was for, if known.
-    fn on_malformed(&self, line: &[u8], broken: &ScanError, wakers: &mut Vec<Waker>) {
+    fn on_malformed(&self, line: &[u8], error: &ScanError, wakers: &mut Vec<Waker>) {
         self.budget.throttle().record(line.len());
-        self.tally.count_and_warn(CounterKind::Broken, "discarded a malformed message");
+        self.counters.count_and_warn(CounterKind::Broken, "discarded a malformed message");
         let shown = UntrustedText::from_bytes(&line[..line.len().min(4 * EXCERPT)]);
         let shown = self.excerpt(&shown);
-        let what = format!("{}: {shown}", broken.fault);
-        let id = broken.id.as_deref().filter(|_| !broken.has_method).and_then(|id| self.call_id(&Id::parse(id)));
+        let what = format!("{}: {shown}", error.fault);
+        let id = error.id.as_deref().filter(|_| !error.has_method).and_then(|id| self.call_id(&Id::parse(id)));
         if !id.is_some_and(|id| self.fail_protocol(id, what.clone(), wakers)) {
             self.record_anomaly(format!("server sent a malformed message: {what}"));
             self.unreadable.record(shown);

@@ -14,7 +14,7 @@ pub(crate) trait Link: Send + Sync {
     /// Reports whether any byte of the message may have been sent.
     fn may_have_been_sent(&self, ticket: Ticket) -> bool;
 
-    /// Makes the link's task check the deadlines again.
+    /// Makes the driver check the deadlines again.
     fn wake(&self);
 }
 
@@ -68,9 +68,9 @@ pub(crate) enum CallEffect {
     MayWrite,
 }
 
-/// The possible delivery of a message to the server.
+/// Whether the server may have received a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SendState {
-    Perhaps,
-    Never,
+pub(crate) enum Delivery {
+    Maybe,
+    No,
 }

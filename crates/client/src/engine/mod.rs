@@ -1,7 +1,7 @@
 //! Ids, waiters and deadlines: the part of a connection that knows neither pipes nor methods.
 //!
 //! A call is a slot in a table and a few bytes passed to the link. There is no task, channel or timer per call. The
-//! link's own task delivers messages ([`Engine::deliver`]) and expires deadlines ([`Engine::expire`]).
+//! driver delivers messages ([`Engine::deliver`]) and expires deadlines ([`Engine::expire`]).
 //!
 //! Responses are correlated before they are validated: a response with a recognizable id always ends its call, if only
 //! with an error that describes the problem.
@@ -36,8 +36,8 @@ use crate::options::ProgressSink;
 use crate::tap::{Direction, WireObserver};
 
 pub(crate) use call::PendingCall;
-pub(crate) use inbound::{MessageDelivery, ResponseChannel};
-pub(crate) use link::{CallEffect, Link, OutgoingMessage, RequestLabel, SendState, SubmitError, Ticket};
+pub(crate) use inbound::{MessageRelation, ResponseChannel};
+pub(crate) use link::{CallEffect, Delivery, Link, OutgoingMessage, RequestLabel, SubmitError, Ticket};
 use pending_replies::OpenRequests;
 pub(crate) use pending_replies::{PendingReply, RequestRefusal};
 use pool::BufferPool;
@@ -97,7 +97,7 @@ pub(crate) enum NotificationEffect {
     /// The server ended one of the client's calls; its id.
     Ended(u64),
     /// The server cancelled one of its own requests; its id as text.
-    TakenBack(String),
+    RequestCancelled(String),
     /// The notification matches no call or subscription.
     Stray,
 }
@@ -111,7 +111,7 @@ pub(crate) enum RequestDisposition {
     /// Not answered: a server of the stateless era may not send requests.
     Unwanted,
     /// The peer is not an MCP server.
-    Nonsense(NotMcpPeer),
+    NotMcp(NotMcpPeer),
 }
 
 /// The peer is not an MCP server; the evidence.
@@ -149,26 +149,26 @@ pub(crate) struct Engine {
     open_requests: OpenRequests,
     /// Runtime on which server requests are answered, regardless of the thread they arrive on.
     runtime: Option<Handle>,
-    lost: Notify,
+    closed: Notify,
     /// Total time the deadlines were paused, in nanoseconds.
-    stood: AtomicU64,
+    paused_nanos: AtomicU64,
     table: Mutex<InFlightTable>,
     link: Arc<dyn Link>,
     protocol: Arc<dyn Protocol>,
-    onlooker: WireObserver,
+    observer: WireObserver,
     limits: Limits,
-    results: BufferPool,
+    result_buffers: BufferPool,
     /// Memory budget of this server.
     budget: ServerBudget,
-    pub tally: CounterSet,
+    pub counters: CounterSet,
     /// Possible explanation of a missing response.
-    suspicion: Mutex<Option<String>>,
+    last_anomaly: Mutex<Option<String>>,
     pub unreadable: UnreadableLines,
 }
 
 impl Engine {
     pub fn new(
-        onlooker: WireObserver,
+        observer: WireObserver,
         link: Arc<dyn Link>,
         protocol: Arc<dyn Protocol>,
         limits: Limits,
@@ -179,17 +179,17 @@ impl Engine {
             me: me.clone(),
             open_requests: OpenRequests::default(),
             runtime: Handle::try_current().ok(),
-            lost: Notify::new(),
-            stood: AtomicU64::new(0),
+            closed: Notify::new(),
+            paused_nanos: AtomicU64::new(0),
             table,
             link,
             protocol,
-            tally: CounterSet::new(onlooker.server.clone()),
-            onlooker,
-            results: BufferPool::default(),
+            counters: CounterSet::new(observer.server.clone()),
+            observer,
+            result_buffers: BufferPool::default(),
             limits,
             budget,
-            suspicion: Mutex::default(),
+            last_anomaly: Mutex::default(),
             unreadable: UnreadableLines::default(),
         })
     }
@@ -197,28 +197,28 @@ impl Engine {
     /// Registers a call and assigns its id. Dropping the result without sending it removes the call.
     pub fn reserve(self: &Arc<Self>, request: CallRequest) -> Result<ReservedCall, CallError> {
         let now = Instant::now();
-        let hard = now + request.timeout_max;
+        let total_deadline = now + request.timeout_max;
         let waiting = PendingSlot {
             waker: None,
             since: now,
-            idle: request.timeout,
-            soft: (now + request.timeout).min(hard),
-            hard,
+            idle_timeout: request.timeout,
+            idle_deadline: (now + request.timeout).min(total_deadline),
+            total_deadline,
             progress: request.progress,
-            reached: None,
+            last_progress: None,
             effect: request.effect,
             when_dropped: request.when_dropped,
             // Treated as possibly sent until the link reports otherwise.
             ticket: None,
-            max_wait: self.limits.ask,
+            pause_left: self.limits.ask,
             detached: false,
         };
-        let (id, earlier) = self.table().insert(waiting)?;
+        let (id, needs_rearm) = self.table().insert(waiting)?;
         let effect = request.effect;
         Ok(ReservedCall {
             call: PendingCall::new(Arc::clone(self), id),
             digits: IdDigits::from_number(id),
-            earlier,
+            needs_rearm,
             effect,
         })
     }
@@ -231,12 +231,12 @@ impl Engine {
         subject: RequestTarget<'_>,
         parts: &[&[u8]],
     ) -> Result<PendingCall, CallError> {
-        let ReservedCall { call, earlier, effect, .. } = reserved;
+        let ReservedCall { call, needs_rearm, effect, .. } = reserved;
         let RequestTarget { method, name, mirrored } = subject;
         let label = RequestLabel { id: call.id(), effect, method, name, mirrored };
         let message = OutgoingMessage { parts, request: Some(label) };
         let length = message.len();
-        let taken = if length > self.limits.message {
+        let submitted = if length > self.limits.message {
             Err(CallError::Invalid(format!("request of {length} bytes exceeds the limit of {}", self.limits.message)))
         } else {
             self.submit(message).map_err(|refusal| match refusal {
@@ -246,22 +246,22 @@ impl Engine {
                 SubmitError::TooDeep(depth) => CallError::TooDeep(depth),
             })
         };
-        match taken {
+        match submitted {
             Ok(ticket) => self.table().record_sent(call.id(), ticket),
             Err(error) => {
                 call.forget();
                 return Err(error);
             }
         }
-        if earlier {
+        if needs_rearm {
             self.link.wake();
         }
         Ok(call)
     }
 
     fn submit(&self, message: OutgoingMessage<'_>) -> Result<Ticket, SubmitError> {
-        if self.onlooker.has_tap() {
-            self.onlooker.observe(Direction::Sent, message.parts.concat().trim_ascii_end());
+        if self.observer.has_tap() {
+            self.observer.observe(Direction::Sent, message.parts.concat().trim_ascii_end());
         }
         self.link.submit(message)
     }
@@ -270,11 +270,11 @@ impl Engine {
     pub fn send_message(&self, message: &str) {
         let message = OutgoingMessage { parts: &[message.as_bytes(), b"\n"], request: None };
         if self.submit(message) == Err(SubmitError::Full) {
-            self.tally.count_and_warn(CounterKind::Unsent, "write queue full, dropped a notification or a reply");
+            self.counters.count_and_warn(CounterKind::Unsent, "write queue full, dropped a notification or a reply");
         }
     }
 
-    /// Returns the time of the next deadline and records it as the time the link's task has armed its timer for.
+    /// Returns the time of the next deadline and records it as the time the driver has armed its timer for.
     pub fn next_deadline(&self) -> Instant {
         self.table().arm_timer()
     }
@@ -322,13 +322,13 @@ impl Engine {
         {
             let mut table = self.table();
             if let Some(id) = call {
-                table.lose_call(id, &gone, SendState::Never, &mut wakers);
+                table.lose_call(id, &gone, Delivery::No, &mut wakers);
             }
             table.close(gone, |ticket| self.link.may_have_been_sent(ticket), &mut wakers);
         }
         wakers.into_iter().for_each(Waker::wake);
         self.open_requests.abort_all();
-        self.lost.notify_waiters();
+        self.closed.notify_waiters();
     }
 
     /// Ends all calls because the stream for their responses is lost. The connection stays open.
@@ -340,10 +340,10 @@ impl Engine {
     }
 
     /// Ends one call that will get no response.
-    pub fn lose_call(&self, id: u64, gone: DisconnectReport, left: SendState) {
+    pub fn lose_call(&self, id: u64, gone: DisconnectReport, delivery: Delivery) {
         let mut wakers = Vec::new();
         let gone = self.redact_report(gone);
-        self.table().lose_call(id, &gone, left, &mut wakers);
+        self.table().lose_call(id, &gone, delivery, &mut wakers);
         wakers.into_iter().for_each(Waker::wake);
     }
 
@@ -367,11 +367,11 @@ impl Engine {
     /// Waits until the server is gone and returns the error of calls from then on.
     pub async fn wait_until_gone(&self) -> CallError {
         loop {
-            let lost = self.lost.notified();
+            let closed = self.closed.notified();
             let known = self.table().closed_error();
             match known {
                 Some(error) => return error,
-                None => lost.await,
+                None => closed.await,
             }
         }
     }
@@ -383,49 +383,44 @@ impl Engine {
 
     /// Returns the name, redactor and tap of the connection.
     pub fn observer(&self) -> &WireObserver {
-        &self.onlooker
+        &self.observer
     }
 
     /// Returns the most recent possible explanation of a missing response.
     pub fn last_anomaly(&self) -> Option<String> {
-        self.suspicion.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.last_anomaly.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Records a possible explanation. Text from the server in it must come from [`Engine::excerpt`].
     fn record_anomaly(&self, what: String) {
-        *self.suspicion.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
+        *self.last_anomaly.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
     }
 
     /// Returns an excerpt of text from the server, escaped and redacted. Only the server's text is redacted: a secret
     /// may be an ordinary word.
     fn excerpt(&self, said: &UntrustedText) -> String {
-        self.onlooker.redactor.redact_truncated(&said.truncate(EXCERPT).to_string()).into_owned()
+        self.observer.redactor.redact_truncated(&said.truncate(EXCERPT).to_string()).into_owned()
     }
 
     /// Prepares the details of a lost server for display, redacted.
     fn redact_report(&self, gone: DisconnectReport) -> Arc<DisconnectReport> {
-        let suspicion = self.last_anomaly().filter(|suspicion| gone.hint.as_ref() == Some(suspicion));
-        let mut gone = gone.without_secrets(&self.onlooker.redactor);
-        gone.hint = suspicion.or(gone.hint);
+        let anomaly = self.last_anomaly().filter(|anomaly| gone.hint.as_ref() == Some(anomaly));
+        let mut gone = gone.without_secrets(&self.observer.redactor);
+        gone.hint = anomaly.or(gone.hint);
         Arc::new(gone)
     }
 
-    /// Returns the error for a call made now. Until the full details are known it contains only `sign`.
-    fn closed_error_or(&self, sign: DisconnectCause) -> CallError {
+    /// Returns the error for a call made now. Until the full details are known it contains only `cause`.
+    fn closed_error_or(&self, cause: DisconnectCause) -> CallError {
         let known = self.table().closed_error();
         known.unwrap_or_else(|| {
-            CallError::ServerGone(Arc::new(DisconnectReport {
-                cause: sign,
-                exit: None,
-                stderr: Vec::new(),
-                hint: None,
-            }))
+            CallError::ServerGone(Arc::new(DisconnectReport { cause, exit: None, stderr: Vec::new(), hint: None }))
         })
     }
 
     /// Ends one call with an error, redacted.
     fn fail(&self, id: u64, error: CallError, wakers: &mut Vec<Waker>) -> bool {
-        self.table().finish(id, Err(error.without_secrets(&self.onlooker.redactor)), wakers)
+        self.table().finish(id, Err(error.without_secrets(&self.observer.redactor)), wakers)
     }
 
     /// Ends one call with a protocol error in the client's own words.
@@ -448,8 +443,8 @@ impl From<JsonLimitExceeded> for CallError {
 pub(crate) struct ReservedCall {
     call: PendingCall,
     digits: IdDigits,
-    /// The deadline is earlier than the armed timer of the link's task.
-    earlier: bool,
+    /// The deadline is earlier than the one the driver has armed its timer for.
+    needs_rearm: bool,
     effect: CallEffect,
 }
 

@@ -99,7 +99,7 @@ struct EngineModel {
     engine: Arc<Engine>,
     link: Arc<RecordingLink>,
     calls: BTreeMap<u64, TrackedCall>,
-    lost: bool,
+    closed: bool,
 }
 
 impl EngineModel {
@@ -113,11 +113,11 @@ impl EngineModel {
             ServerRequestHandler::new("model".to_owned(), ClientServices::default(), Limits::default(), Arc::default());
         let protocol = Arc::new(ProtocolState::new(request_handler, NotificationHub::default(), None));
         protocol.set_revision(Revision::LATEST_STATELESS);
-        let onlooker = WireObserver { redactor: Arc::new(redactor), ..WireObserver::default() };
+        let observer = WireObserver { redactor: Arc::new(redactor), ..WireObserver::default() };
         let limits = Limits::default();
         let budget = limits.held_in_all.for_server(limits.held);
-        let engine = Engine::new(onlooker, link.clone(), protocol, limits, budget);
-        Self { engine, link, calls: BTreeMap::new(), lost: false }
+        let engine = Engine::new(observer, link.clone(), protocol, limits, budget);
+        Self { engine, link, calls: BTreeMap::new(), closed: false }
     }
 
     fn waiting(&self, which: usize) -> Option<u64> {
@@ -180,7 +180,7 @@ impl EngineModel {
                     stderr: Vec::new(),
                     hint: None,
                 });
-                self.lost = true;
+                self.closed = true;
                 while let Some(id) = self.waiting(0) {
                     let made = &self.calls[&id];
                     let unknown = made.may_write && made.ticket.is_multiple_of(2);
@@ -198,8 +198,8 @@ impl EngineModel {
             effect: if may_write { CallEffect::MayWrite } else { CallEffect::Reads },
             when_dropped: DropAction::Withdraw,
         });
-        let Ok(reserved) = reserved else { return assert!(self.lost, "refused while the server is there") };
-        assert!(!self.lost, "taken after the server was lost");
+        let Ok(reserved) = reserved else { return assert!(self.closed, "refused while the server is there") };
+        assert!(!self.closed, "taken after the server was lost");
         let id = reserved.id_text();
         let ticket = self.link.0.lock().unwrap().len() as u64;
         let call = self.engine.send(reserved, RequestTarget::default(), &[b"request ", id.text()]).unwrap();

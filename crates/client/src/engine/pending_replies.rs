@@ -75,9 +75,9 @@ impl Engine {
         }
         let (engine, own_id) = (self.me.clone(), id.to_owned());
         let task = runtime.spawn(async move {
-            let stopped = pending_reply.person.then(|| engine.upgrade().map(|engine| engine.pause_deadlines()));
+            let pause = pending_reply.person.then(|| engine.upgrade().map(|engine| engine.pause_deadlines()));
             let outcome = pending_reply.work.await;
-            drop(stopped);
+            drop(pause);
             let Some(engine) = engine.upgrade() else { return };
             if engine.open_requests.lock().remove(&own_id).is_some() {
                 engine.send_reply(&own_id, outcome);
@@ -90,7 +90,7 @@ impl Engine {
     pub(super) fn cancel_reply(&self, id: &str) {
         match self.open_requests.lock().remove(id) {
             Some(task) => task.abort(),
-            None => self.tally.count(CounterKind::Unmatched),
+            None => self.counters.count(CounterKind::Unmatched),
         }
     }
 
@@ -107,7 +107,7 @@ impl Engine {
 
     /// Returns the total time deadlines have been paused, excluding a pause that is still active.
     pub fn paused_time(&self) -> Duration {
-        Duration::from_nanos(self.stood.load(Ordering::Relaxed))
+        Duration::from_nanos(self.paused_nanos.load(Ordering::Relaxed))
     }
 
     /// Pauses the deadlines of all calls until the guard is dropped.
@@ -123,8 +123,8 @@ pub(crate) struct DeadlinePause(Weak<Engine>);
 impl Drop for DeadlinePause {
     fn drop(&mut self) {
         if let Some(engine) = self.0.upgrade() {
-            let stood = engine.table().resume_deadlines(Instant::now());
-            engine.stood.fetch_add(u64::try_from(stood.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+            let paused = engine.table().resume_deadlines(Instant::now());
+            engine.paused_nanos.fetch_add(u64::try_from(paused.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
             engine.link.wake();
         }
     }

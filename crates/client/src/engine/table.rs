@@ -1,6 +1,6 @@
 //! The calls in flight: a slab whose ids carry a generation, so that a late response never matches another call.
 //!
-//! Pure: no clock, no I/O. Wakers of ended calls are returned, to be woken after the lock is released.
+//! No I/O, and no clock except for the far future that stands for "no deadline". Wakers of ended calls are returned, to be woken after the lock is released.
 
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{CallEffect, DropAction, RawResult, SendState, Ticket};
+use super::{CallEffect, Delivery, DropAction, RawResult, Ticket};
 use crate::error::{CallError, DisconnectReport, TimeoutKind};
 use crate::options::ProgressSink;
 
@@ -25,12 +25,12 @@ pub(super) struct InFlightTable {
     /// Maximum pending calls.
     limit: usize,
     /// No call expires before this time.
-    due: Instant,
-    /// Time the link's task last armed its timer for.
+    next_deadline: Instant,
+    /// Time the driver last armed its timer for.
     armed: Instant,
     /// Number of active pauses of the deadlines, and the start of the pause.
-    stops: usize,
-    stopped_since: Option<Instant>,
+    active_pauses: usize,
+    paused_since: Option<Instant>,
     closed: Option<Arc<DisconnectReport>>,
 }
 
@@ -50,17 +50,17 @@ pub(super) struct PendingSlot {
     pub waker: Option<Waker>,
     pub since: Instant,
     /// Idle timeout, restarted by progress.
-    pub idle: Duration,
-    pub soft: Instant,
-    pub hard: Instant,
+    pub idle_timeout: Duration,
+    pub idle_deadline: Instant,
+    pub total_deadline: Instant,
     pub progress: Option<ProgressSink>,
     /// Value of the last progress report.
-    pub reached: Option<f64>,
+    pub last_progress: Option<f64>,
     pub effect: CallEffect,
     pub when_dropped: DropAction,
     pub ticket: Option<Ticket>,
     /// Remaining time its deadlines may be paused.
-    pub max_wait: Duration,
+    pub pause_left: Duration,
     /// No future waits for its outcome.
     pub detached: bool,
 }
@@ -80,10 +80,10 @@ impl InFlightTable {
             slots: Vec::new(),
             free: Vec::new(),
             limit: limit.min(1 << SLOT_BITS),
-            due: never,
+            next_deadline: never,
             armed: never,
-            stops: 0,
-            stopped_since: None,
+            active_pauses: 0,
+            paused_since: None,
             closed: None,
         }
     }
@@ -101,11 +101,11 @@ impl InFlightTable {
             }
             None => return Err(CallError::Busy),
         };
-        let soft = waiting.soft;
+        let idle_deadline = waiting.idle_deadline;
         let slot = &mut self.slots[index as usize];
         slot.state = SlotState::Waiting(waiting);
-        self.due = self.due.min(soft);
-        Ok((encode_id(slot.generation, index), soft < self.armed))
+        self.next_deadline = self.next_deadline.min(idle_deadline);
+        Ok((encode_id(slot.generation, index), idle_deadline < self.armed))
     }
 
     /// Records the call's position in the link's output.
@@ -137,26 +137,26 @@ impl InFlightTable {
 
     /// Pauses all deadlines while the user is prompted.
     pub fn pause_deadlines(&mut self, now: Instant) {
-        self.stops += 1;
-        self.stopped_since.get_or_insert(now);
+        self.active_pauses += 1;
+        self.paused_since.get_or_insert(now);
     }
 
     /// Ends one pause. The last one extends all deadlines by the length of the pause and returns that length.
     pub fn resume_deadlines(&mut self, now: Instant) -> Duration {
-        self.stops -= 1;
-        if self.stops > 0 {
+        self.active_pauses -= 1;
+        if self.active_pauses > 0 {
             return Duration::ZERO;
         }
-        let Some(since) = self.stopped_since.take() else { return Duration::ZERO };
+        let Some(since) = self.paused_since.take() else { return Duration::ZERO };
         for slot in &mut self.slots {
             let SlotState::Waiting(waiting) = &mut slot.state else { continue };
-            let stood = now.saturating_duration_since(since.max(waiting.since)).min(waiting.max_wait);
-            waiting.soft += stood;
-            waiting.hard += stood;
-            waiting.max_wait -= stood;
+            let paused = now.saturating_duration_since(since.max(waiting.since)).min(waiting.pause_left);
+            waiting.idle_deadline += paused;
+            waiting.total_deadline += paused;
+            waiting.pause_left -= paused;
         }
         // Recalculated when the timer fires.
-        self.due = now;
+        self.next_deadline = now;
         now.saturating_duration_since(since)
     }
 
@@ -189,40 +189,40 @@ impl InFlightTable {
 
     /// Restarts a call's idle timeout and returns its progress sink. Returns `None` if the call is not pending, has no
     /// sink, or if the value has decreased.
-    pub fn progress(&mut self, id: u64, reached: f64, now: Instant) -> Option<ProgressSink> {
+    pub fn progress(&mut self, id: u64, value: f64, now: Instant) -> Option<ProgressSink> {
         let Some(SlotState::Waiting(waiting)) = self.find(id) else { return None };
         let sink = waiting.progress.clone()?;
-        if waiting.reached.is_some_and(|before| reached < before) {
+        if waiting.last_progress.is_some_and(|before| value < before) {
             return None;
         }
-        waiting.reached = Some(reached);
-        waiting.soft = (now + waiting.idle).min(waiting.hard);
+        waiting.last_progress = Some(value);
+        waiting.idle_deadline = (now + waiting.idle_timeout).min(waiting.total_deadline);
         Some(sink)
     }
 
     /// Returns the time of the next deadline and records it as armed.
     pub fn arm_timer(&mut self) -> Instant {
-        self.armed = self.due;
-        self.due
+        self.armed = self.next_deadline;
+        self.next_deadline
     }
 
     /// Ends expired calls and determines the next deadline.
     pub fn expire(&mut self, now: Instant, hint: Option<&str>, wakers: &mut Vec<Waker>) -> Vec<ExpiredCall> {
         let mut expired = Vec::new();
-        self.due = far_future();
+        self.next_deadline = far_future();
         for (index, slot) in self.slots.iter_mut().enumerate() {
             let SlotState::Waiting(waiting) = &mut slot.state else { continue };
-            // During a pause a call's deadline is extended by all of its remaining patience.
-            let grace = if self.stopped_since.is_some() { waiting.max_wait } else { Duration::ZERO };
-            if now < waiting.soft + grace {
-                self.due = self.due.min(waiting.soft + grace);
+            // During a pause a call's deadline is extended by all of its remaining pause time.
+            let grace = if self.paused_since.is_some() { waiting.pause_left } else { Duration::ZERO };
+            if now < waiting.idle_deadline + grace {
+                self.next_deadline = self.next_deadline.min(waiting.idle_deadline + grace);
                 continue;
             }
-            let limit = if now >= waiting.hard + grace { TimeoutKind::Total } else { TimeoutKind::Idle };
+            let limit = if now >= waiting.total_deadline + grace { TimeoutKind::Total } else { TimeoutKind::Idle };
             let when_dropped = waiting.when_dropped;
             let after = match limit {
-                TimeoutKind::Idle => waiting.idle,
-                TimeoutKind::Total => waiting.hard - waiting.since,
+                TimeoutKind::Idle => waiting.idle_timeout,
+                TimeoutKind::Total => waiting.total_deadline - waiting.since,
             };
             wakers.extend(waiting.waker.take());
             let detached = waiting.detached;
@@ -251,10 +251,10 @@ impl InFlightTable {
     pub fn close(
         &mut self,
         gone: Arc<DisconnectReport>,
-        may_have_left: impl Fn(Ticket) -> bool,
+        may_have_been_sent: impl Fn(Ticket) -> bool,
         wakers: &mut Vec<Waker>,
     ) {
-        self.lose_all(&gone, may_have_left, wakers);
+        self.lose_all(&gone, may_have_been_sent, wakers);
         self.closed.get_or_insert(gone);
     }
 
@@ -262,14 +262,14 @@ impl InFlightTable {
     pub fn lose_all(
         &mut self,
         gone: &Arc<DisconnectReport>,
-        may_have_left: impl Fn(Ticket) -> bool,
+        may_have_been_sent: impl Fn(Ticket) -> bool,
         wakers: &mut Vec<Waker>,
     ) {
         let mut unattended = Vec::new();
         for (index, slot) in self.slots.iter_mut().enumerate() {
             let SlotState::Waiting(waiting) = &mut slot.state else { continue };
-            let left = waiting.ticket.is_none_or(&may_have_left);
-            let error = loss_error(waiting.effect, if left { SendState::Perhaps } else { SendState::Never }, gone);
+            let delivery = if waiting.ticket.is_none_or(&may_have_been_sent) { Delivery::Maybe } else { Delivery::No };
+            let error = loss_error(waiting.effect, delivery, gone);
             wakers.extend(waiting.waker.take());
             if waiting.detached {
                 unattended.push(encode_id(slot.generation, index as u32));
@@ -282,16 +282,16 @@ impl InFlightTable {
     }
 
     /// Ends one pending call.
-    pub fn lose_call(&mut self, id: u64, gone: &Arc<DisconnectReport>, left: SendState, wakers: &mut Vec<Waker>) {
+    pub fn lose_call(&mut self, id: u64, gone: &Arc<DisconnectReport>, delivery: Delivery, wakers: &mut Vec<Waker>) {
         let Some(SlotState::Waiting(waiting)) = self.find(id) else { return };
-        let error = loss_error(waiting.effect, left, gone);
+        let error = loss_error(waiting.effect, delivery, gone);
         self.finish(id, Err(error), wakers);
     }
 
-    /// Returns the time until a call's soft deadline.
+    /// Returns the time until a call's idle deadline.
     pub fn time_left(&mut self, id: u64, now: Instant) -> Option<Duration> {
         match self.find(id) {
-            Some(SlotState::Waiting(waiting)) => Some(waiting.soft.saturating_duration_since(now)),
+            Some(SlotState::Waiting(waiting)) => Some(waiting.idle_deadline.saturating_duration_since(now)),
             _ => None,
         }
     }
@@ -319,9 +319,9 @@ impl InFlightTable {
     }
 }
 
-fn loss_error(effect: CallEffect, left: SendState, gone: &Arc<DisconnectReport>) -> CallError {
-    match (effect, left) {
-        (CallEffect::MayWrite, SendState::Perhaps) => CallError::OutcomeUnknown(Arc::clone(gone)),
+fn loss_error(effect: CallEffect, delivery: Delivery, gone: &Arc<DisconnectReport>) -> CallError {
+    match (effect, delivery) {
+        (CallEffect::MayWrite, Delivery::Maybe) => CallError::OutcomeUnknown(Arc::clone(gone)),
         _ => CallError::ServerGone(Arc::clone(gone)),
     }
 }
@@ -342,20 +342,20 @@ mod tests {
     use crate::error::DisconnectCause;
     use wharf_wire::RawJson;
 
-    fn waiting(effect: CallEffect, soft: u64) -> PendingSlot {
+    fn waiting(effect: CallEffect, seconds: u64) -> PendingSlot {
         let now = Instant::now();
         PendingSlot {
             waker: None,
             since: now,
-            idle: Duration::from_secs(soft),
-            soft: now + Duration::from_secs(soft),
-            hard: now + Duration::from_secs(300),
+            idle_timeout: Duration::from_secs(seconds),
+            idle_deadline: now + Duration::from_secs(seconds),
+            total_deadline: now + Duration::from_secs(300),
             progress: None,
-            reached: None,
+            last_progress: None,
             effect,
             when_dropped: DropAction::Withdraw,
             ticket: None,
-            max_wait: Duration::from_secs(600),
+            pause_left: Duration::from_secs(600),
             detached: false,
         }
     }
@@ -420,7 +420,7 @@ mod tests {
         // Paused for 540 seconds, so 20 of the 30 are left.
         assert!(table.expire(at(569), None, &mut Vec::new()).is_empty());
         table.pause_deadlines(at(569));
-        // 60 of the 600 seconds of patience are left.
+        // 60 of the 600 seconds of pause time are left.
         assert!(table.expire(at(629), None, &mut Vec::new()).is_empty());
         assert_eq!(table.expire(at(631), None, &mut Vec::new()).len(), 1);
         assert!(matches!(table.poll(id, Waker::noop()), Poll::Ready(Err(CallError::TimedOut { .. }))));

@@ -62,7 +62,7 @@ impl ProtocolState {
         let shape = params.and_then(|params| params.decode::<WireCancelledParams>(self.request_handler.bounds()).ok());
         let Some(WireCancelledParams { request_id }) = shape else { return NotificationEffect::None };
         if self.era() != Some(Era::Stateless) {
-            return NotificationEffect::TakenBack(request_id.get().to_owned());
+            return NotificationEffect::RequestCancelled(request_id.get().to_owned());
         }
         let id = request_id.get().parse::<u64>().ok();
         match id.filter(|id| self.bulletin.subscriber_by_stream(*id).is_some()) {
@@ -76,7 +76,7 @@ impl Protocol for ProtocolState {
     fn request(&self, method: &str, params: Option<RawJson>) -> RequestDisposition {
         match (self.era(), method) {
             // Only clients send these: the peer echoes its input, like `cat`.
-            (_, DISCOVER | INITIALIZE) => RequestDisposition::Nonsense(NotMcpPeer("it echoed the request back")),
+            (_, DISCOVER | INITIALIZE) => RequestDisposition::NotMcp(NotMcpPeer("it echoed the request back")),
             (Some(Era::Stateless), _) => RequestDisposition::Unwanted,
             // Also allowed before and during the handshake (2025-11-25, basic/lifecycle).
             (_, "ping") => RequestDisposition::Result(RawJson::empty_object()),

@@ -190,17 +190,17 @@ fn is_final_outcome(outcome: &Result<RawResult, CallError>) -> bool {
 struct ServerTimer<'a> {
     connection: &'a Connection,
     began: Instant,
-    stood: Duration,
+    paused_at_start: Duration,
 }
 
 impl<'a> ServerTimer<'a> {
     fn start(connection: &'a Connection) -> Self {
-        Self { connection, began: Instant::now(), stood: connection.inner().open.engine.paused_time() }
+        Self { connection, began: Instant::now(), paused_at_start: connection.inner().open.engine.paused_time() }
     }
 
     fn elapsed(&self) -> Duration {
-        let stood = self.connection.inner().open.engine.paused_time() - self.stood;
-        self.began.elapsed().saturating_sub(stood)
+        let paused = self.connection.inner().open.engine.paused_time() - self.paused_at_start;
+        self.began.elapsed().saturating_sub(paused)
     }
 }
 

@@ -68,7 +68,7 @@ pub struct ServerProcess {
 
 /// The parameters for opening a link.
 pub(crate) struct LinkSetup {
-    pub onlooker: WireObserver,
+    pub observer: WireObserver,
     pub log: Option<Arc<dyn ProcessLog>>,
     pub protocol: Arc<dyn Protocol>,
     pub limits: Limits,
@@ -81,7 +81,7 @@ pub(crate) struct LinkSetup {
 
 impl LinkSetup {
     fn engine(&self, link: Arc<dyn crate::engine::Link>) -> Arc<Engine> {
-        Engine::new(self.onlooker.clone(), link, self.protocol.clone(), self.limits.clone(), self.budget.clone())
+        Engine::new(self.observer.clone(), link, self.protocol.clone(), self.limits.clone(), self.budget.clone())
     }
 }
 

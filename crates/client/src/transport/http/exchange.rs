@@ -22,7 +22,7 @@ use super::response_body::{
 use super::resume::ResumeState;
 use super::session::SessionTarget;
 use super::status::{StatusMeaning, challenge, classify_status, retry_after, with_jitter};
-use crate::engine::{Engine, MessageDelivery, NotMcpPeer, ResponseChannel, SendState};
+use crate::engine::{Delivery, Engine, MessageRelation, NotMcpPeer, ResponseChannel};
 use crate::era::supported_revisions;
 use crate::error::{BODY_WITHOUT_MESSAGE, CallError, DisconnectCause, DisconnectReport};
 
@@ -70,7 +70,7 @@ impl HttpExchange {
     async fn attempt(&mut self, tries: u32) -> ExchangeStep {
         let place = match self.link.target().await {
             Ok(place) => place,
-            Err(why) => return self.lose(DisconnectReport::clone(&why), SendState::Never),
+            Err(why) => return self.lose(DisconnectReport::clone(&why), Delivery::No),
         };
         self.departure.set();
         // If the call ends from now on, it counts as possibly sent. If it ended before, it was reported as not sent.
@@ -95,13 +95,13 @@ impl HttpExchange {
             SendError::Broken(_) if tries == 0 && self.link.protocol.revision().is_none() => {
                 ExchangeStep::Again(with_jitter(self.link.limits.send_again))
             }
-            _ if !error.is_certainly_unsent() => self.lose(errors::from_send_error(error), SendState::Perhaps),
+            _ if !error.is_certainly_unsent() => self.lose(errors::from_send_error(error), Delivery::Maybe),
             // The request was not sent: a retry cannot execute it twice.
             SendError::Refused(_) | SendError::Unresolved { .. } if tries == 0 => {
                 self.departure.clear();
                 ExchangeStep::Again(with_jitter(self.link.limits.send_again))
             }
-            _ => self.lose(errors::from_send_error(error), SendState::Never),
+            _ => self.lose(errors::from_send_error(error), Delivery::No),
         }
     }
 
@@ -134,7 +134,7 @@ impl HttpExchange {
                 Ok(body) if body.trim_ascii().is_empty() => self.fail_without_response(response.status, ""),
                 Ok(body) => self.deliver_single(body, ResponseChannel::Body).await,
                 Err(CollectError::Refused(error)) => self.fail(error),
-                Err(CollectError::Broken(what)) => self.lose(errors::stream_interrupted(&what), SendState::Perhaps),
+                Err(CollectError::Broken(what)) => self.lose(errors::stream_interrupted(&what), Delivery::Maybe),
             },
             ContentKind::Other => {
                 let shown = body_excerpt(&mut response.body).await;
@@ -189,12 +189,12 @@ impl HttpExchange {
                         continue;
                     };
                     match self.deliver_and_drain(message, channel, &mut events).await {
-                        Ok(MessageDelivery::Answer) => {
+                        Ok(MessageRelation::Answer) => {
                             drain_rest(events.into_body()).await;
                             return ExchangeStep::Done;
                         }
-                        Ok(MessageDelivery::Other) if self.is_pending() => {}
-                        Ok(MessageDelivery::Other) => return ExchangeStep::Done,
+                        Ok(MessageRelation::Other) if self.is_pending() => {}
+                        Ok(MessageRelation::Other) => return ExchangeStep::Done,
                         Err(next) => return next,
                     }
                 }
@@ -231,9 +231,9 @@ impl HttpExchange {
         message: Bytes,
         channel: ResponseChannel,
         events: &mut EventReader,
-    ) -> Result<MessageDelivery, ExchangeStep> {
+    ) -> Result<MessageRelation, ExchangeStep> {
         let (heard, wakers) = self.deliver(message, channel).await;
-        if matches!(heard, Ok(MessageDelivery::Answer)) {
+        if matches!(heard, Ok(MessageRelation::Answer)) {
             tokio::select! {
                 biased;
                 // A separate task returns the connection to the pool; yield so that it can run.
@@ -242,14 +242,14 @@ impl HttpExchange {
             }
         }
         drop(wakers);
-        heard.map_err(|nonsense| self.close_not_mcp(nonsense))
+        heard.map_err(|peer| self.close_not_mcp(peer))
     }
 
     /// Resumes an interrupted stream of the handshake era, always by GET (2025-11-25, basic/transports).
     async fn resume(&self, past: &ResumeState, place: &SessionTarget, what: &str) -> Result<EventReader, ExchangeStep> {
         let last = match &past.last {
             Some(last) if self.order.era == Era::Handshake => last,
-            _ => return Err(self.lose(errors::stream_interrupted(what), SendState::Perhaps)),
+            _ => return Err(self.lose(errors::stream_interrupted(what), Delivery::Maybe)),
         };
         let wait = past.retry.unwrap_or(self.link.limits.resume).clamp(MIN_RESUME_DELAY, MAX_RESUME_DELAY);
         for _ in 0..MAX_RESUMES {
@@ -267,16 +267,16 @@ impl HttpExchange {
                 Ok(response) if response.status.is_server_error() => {}
                 Ok(response) if response.status == StatusCode::NOT_FOUND && place.id.is_some() => {
                     // The server accepted the call before it lost the session.
-                    return Err(self.on_session_lost(place, SendState::Perhaps));
+                    return Err(self.on_session_lost(place, Delivery::Maybe));
                 }
                 Ok(response) => {
                     let what = format!("{what}, and resuming failed (HTTP {})", response.status);
-                    return Err(self.lose(errors::stream_interrupted(&what), SendState::Perhaps));
+                    return Err(self.lose(errors::stream_interrupted(&what), Delivery::Maybe));
                 }
                 Err(_) => {}
             }
         }
-        Err(self.lose(errors::stream_interrupted(&format!("{what}, and resuming failed")), SendState::Perhaps))
+        Err(self.lose(errors::stream_interrupted(&format!("{what}, and resuming failed")), Delivery::Maybe))
     }
 
     async fn on_unauthorized(&self, mut response: HttpResponse) -> ExchangeStep {
@@ -299,7 +299,7 @@ impl HttpExchange {
         said: String,
     ) -> ExchangeStep {
         if why.is_transient() {
-            return self.lose(errors::not_authorized(why), SendState::Never);
+            return self.lose(errors::not_authorized(why), Delivery::No);
         }
         self.fail(CallError::Unauthorized { status, challenge, said, why: Some(Box::new(why)) })
     }
@@ -324,7 +324,7 @@ impl HttpExchange {
             Some(error) if error.code == code::METHOD_NOT_FOUND => {
                 self.deliver_single(body, ResponseChannel::Refusal).await
             }
-            _ => self.on_session_lost(place, SendState::Never),
+            _ => self.on_session_lost(place, Delivery::No),
         }
     }
 
@@ -336,9 +336,9 @@ impl HttpExchange {
     /// Handles an expired session. A POST that the server rejects because of its session was not executed
     /// (2025-11-25, basic/transports, session management). It is not sent again here: the new session may define the
     /// tool in another way.
-    fn on_session_lost(&self, place: &SessionTarget, left: SendState) -> ExchangeStep {
+    fn on_session_lost(&self, place: &SessionTarget, delivery: Delivery) -> ExchangeStep {
         self.link.on_session_expired(place);
-        self.lose(errors::session_expired(), left)
+        self.lose(errors::session_expired(), delivery)
     }
 
     /// Handles an error status, which often comes with a message that gives the reason.
@@ -347,7 +347,7 @@ impl HttpExchange {
         let body = self.read_error_body(&mut response).await;
         if let Some(error) = error_in_body(&body, &self.link.limits) {
             if self.is_in_session(place) && is_unknown_session(status, &error) {
-                return self.on_session_lost(place, SendState::Never);
+                return self.on_session_lost(place, Delivery::No);
             }
             if error.code == code::UNSUPPORTED_REVISION
                 && let Some(agreed) = self.link.protocol.revision()
@@ -374,7 +374,7 @@ impl HttpExchange {
         }
         let shown = UntrustedText::from_bytes(body.trim_ascii()).truncate(EXCERPT).to_string();
         if status.is_server_error() {
-            return self.lose(errors::unclear_status(status, &shown), SendState::Perhaps);
+            return self.lose(errors::unclear_status(status, &shown), Delivery::Maybe);
         }
         self.fail(CallError::Status { status: status.as_u16(), detail: shown, retry_after: None })
     }
@@ -390,7 +390,7 @@ impl HttpExchange {
     async fn deliver_single(&self, message: Bytes, channel: ResponseChannel) -> ExchangeStep {
         match self.deliver(message, channel).await.0 {
             Ok(_) => ExchangeStep::Done,
-            Err(nonsense) => self.close_not_mcp(nonsense),
+            Err(peer) => self.close_not_mcp(peer),
         }
     }
 
@@ -399,13 +399,13 @@ impl HttpExchange {
         &self,
         message: Bytes,
         channel: ResponseChannel,
-    ) -> (Result<MessageDelivery, NotMcpPeer>, WakeOnDrop) {
+    ) -> (Result<MessageRelation, NotMcpPeer>, WakeOnDrop) {
         let (engine, id) = (Arc::clone(&self.engine), self.order.id);
         let delivered = self.link.budget.offload_if_large(message.len(), move || {
             let mut wakers = WakeOnDrop::default();
             (engine.deliver_for(id, &message, channel, &mut wakers.0), wakers)
         });
-        delivered.await.unwrap_or((Ok(MessageDelivery::Other), WakeOnDrop::default()))
+        delivered.await.unwrap_or((Ok(MessageRelation::Other), WakeOnDrop::default()))
     }
 
     fn close_not_mcp(&self, NotMcpPeer(what): NotMcpPeer) -> ExchangeStep {
@@ -428,8 +428,8 @@ impl HttpExchange {
         ExchangeStep::Done
     }
 
-    fn lose(&self, gone: DisconnectReport, left: SendState) -> ExchangeStep {
-        self.engine.lose_call(self.order.id, gone, left);
+    fn lose(&self, gone: DisconnectReport, delivery: Delivery) -> ExchangeStep {
+        self.engine.lose_call(self.order.id, gone, delivery);
         ExchangeStep::Done
     }
 }
@@ -438,7 +438,7 @@ impl Drop for HttpExchange {
     /// Ends the call if the exchange ends without an outcome, by a panic or with its runtime.
     fn drop(&mut self) {
         if self.link.form == HttpTransportKind::Streamable && self.is_pending() {
-            self.lose(errors::stream_interrupted("internal error: the request task ended"), SendState::Perhaps);
+            self.lose(errors::stream_interrupted("internal error: the request task ended"), Delivery::Maybe);
         }
     }
 }

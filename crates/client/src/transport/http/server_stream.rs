@@ -131,8 +131,8 @@ impl ServerStreamTask {
                 StreamItem::Event(event) => {
                     let Some(message) = event_message(event) else { continue };
                     spoke = true;
-                    if let Err(nonsense) = self.engine.deliver_by_size(message).await {
-                        self.engine.close(DisconnectReport::from_cause(DisconnectCause::NotMcp(nonsense.0)));
+                    if let Err(peer) = self.engine.deliver_by_size(message).await {
+                        self.engine.close(DisconnectReport::from_cause(DisconnectCause::NotMcp(peer.0)));
                         return ListenOutcome::ForGood;
                     }
                 }

@@ -338,7 +338,7 @@ impl HttpLink {
 
     fn log_unsent(&self, why: &str) {
         if let Some(engine) = self.engine() {
-            engine.tally.count_and_warn(CounterKind::Unsent, "failed to send a notification or a reply");
+            engine.counters.count_and_warn(CounterKind::Unsent, "failed to send a notification or a reply");
         }
         tracing::debug!(why, "failed to send a notification or a reply");
     }

@@ -206,8 +206,8 @@ async fn read_stream(mut events: EventReader, engine: &Arc<Engine>) -> Disconnec
             // A second `endpoint` is ignored: it would redirect later messages.
             StreamItem::Event(event) => {
                 let Some(message) = event_message(event) else { continue };
-                if let Err(nonsense) = engine.deliver_by_size(message).await {
-                    return DisconnectReport::from_cause(DisconnectCause::NotMcp(nonsense.0));
+                if let Err(peer) = engine.deliver_by_size(message).await {
+                    return DisconnectReport::from_cause(DisconnectCause::NotMcp(peer.0));
                 }
             }
             StreamItem::End(what) => return errors::stream_interrupted(&what),

@@ -121,7 +121,7 @@ fn open_link(server: Box<dyn LocalServer>, opening: &LinkSetup) -> ServerLink {
     let limits = Arc::new(opening.limits.clone());
     let link = Arc::new(MemoryLink::new(limits.queued));
     let engine = opening.engine(link.clone());
-    let workers = Workers::new(&opening.onlooker.server, &limits);
+    let workers = Workers::new(&opening.observer.server, &limits);
     let end = ServerEnd { link: link.clone(), outbox: ClientSender { engine: engine.clone(), limits } };
     let (done, ended) = watch::channel(false);
     let serving = server.serve(end, workers.clone());

@@ -146,7 +146,7 @@ impl StdioDriver {
         }
         let stuck = flushed.stuck_since.map(|since| since + self.limits.write_stall);
         // The common case: no deadline has moved up and none has passed.
-        if self.ending.is_none() && stuck.is_none() && !flushed.look_at_clock && !self.clock.is_elapsed() {
+        if self.ending.is_none() && stuck.is_none() && !flushed.deadline_moved && !self.clock.is_elapsed() {
             return Poll::Pending;
         }
         self.poll_clock(context, stuck)
@@ -214,7 +214,7 @@ impl StdioDriver {
                 scanner.into_iter().for_each(|scanner| self.frames.return_scanner(scanner));
                 self.deliver()
             }
-            Err(nonsense) => Poll::Ready(DisconnectCause::NotMcp(nonsense.0)),
+            Err(peer) => Poll::Ready(DisconnectCause::NotMcp(peer.0)),
         })
     }
 
@@ -259,8 +259,8 @@ impl StdioDriver {
             messages += 1;
             match frame {
                 LineFrame::Line(line) => {
-                    if let Err(nonsense) = self.engine.deliver(line, &mut self.wakers) {
-                        return Poll::Ready(DisconnectCause::NotMcp(nonsense.0));
+                    if let Err(peer) = self.engine.deliver(line, &mut self.wakers) {
+                        return Poll::Ready(DisconnectCause::NotMcp(peer.0));
                     }
                 }
                 LineFrame::Large(message) => {
@@ -270,11 +270,11 @@ impl StdioDriver {
                         Some(Box::pin(async move { engine.deliver_by_size(message).await.map(|()| None) }));
                     return Poll::Pending;
                 }
-                LineFrame::Oversized(glimpse, LineExcess::Message) => {
-                    self.engine.deliver_oversized(&glimpse, &mut self.wakers);
+                LineFrame::Oversized(partial, LineExcess::Message) => {
+                    self.engine.deliver_oversized(&partial, &mut self.wakers);
                 }
-                LineFrame::Oversized(glimpse, LineExcess::Budget(exceeded)) => {
-                    self.engine.deliver_discarded(&glimpse, exceeded, &mut self.wakers);
+                LineFrame::Oversized(partial, LineExcess::Budget(exceeded)) => {
+                    self.engine.deliver_discarded(&partial, exceeded, &mut self.wakers);
                 }
                 LineFrame::Endless => return Poll::Ready(DisconnectCause::EndlessLine),
             }
@@ -298,7 +298,7 @@ impl StdioDriver {
     fn end_of_output(&mut self) {
         if !self.frames.unfinished_line().is_empty() {
             self.engine
-                .tally
+                .counters
                 .count_and_warn(crate::counters::CounterKind::Broken, "output ended in the middle of a line");
         }
         self.end_soon(DisconnectCause::ClosedOutput, self.limits.exit_wait);

@@ -43,7 +43,7 @@ struct StdinBuffer {
     /// Several responses arrived at once: their callers are likely to write soon, so buffer instead of writing one by
     /// one.
     gather: bool,
-    look_at_clock: bool,
+    deadline_moved: bool,
     exited: Option<ProcessExit>,
     /// False if the server ended without reading any of its input. Set when the link ends.
     is_input_read: bool,
@@ -56,7 +56,7 @@ pub(super) struct FlushStatus {
     /// Start of the time in which data is waiting and none can be written.
     pub stuck_since: Option<Instant>,
     /// A call with an earlier deadline than all others was added.
-    pub look_at_clock: bool,
+    pub deadline_moved: bool,
     /// Exit status of the server's own process, once it has ended.
     pub exited: Option<ProcessExit>,
 }
@@ -83,7 +83,7 @@ impl StdioLink {
             driver: None,
             stuck_since: None,
             gather: false,
-            look_at_clock: false,
+            deadline_moved: false,
             exited: None,
             is_input_read: true,
             state: LinkState::Open,
@@ -113,7 +113,7 @@ impl StdioLink {
         FlushStatus {
             state: out.state,
             stuck_since: out.stuck_since,
-            look_at_clock: std::mem::take(&mut out.look_at_clock),
+            deadline_moved: std::mem::take(&mut out.deadline_moved),
             exited: out.exited,
         }
     }
@@ -186,7 +186,7 @@ impl Link for StdioLink {
     fn wake(&self) {
         let waker = {
             let mut out = self.lock();
-            out.look_at_clock = true;
+            out.deadline_moved = true;
             out.driver.take()
         };
         waker.into_iter().for_each(Waker::wake);

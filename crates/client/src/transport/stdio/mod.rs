@@ -56,8 +56,8 @@ async fn open(prepared: &PreparedCommand, opening: LinkSetup) -> Result<ServerLi
     let limits = opening.limits.clone();
     let link = Arc::new(StdioLink::new(streams.stdin, limits.queued).map_err(ConnectCause::Spawn)?);
     let engine = opening.engine(link.clone());
-    let log = opening.log.map(|log| ServerProcessLog { log, server: opening.onlooker.server });
-    let ring = Arc::new(Mutex::new(StderrBuffer::new(&limits, opening.onlooker.redactor, log.clone())));
+    let log = opening.log.map(|log| ServerProcessLog { log, server: opening.observer.server });
+    let ring = Arc::new(Mutex::new(StderrBuffer::new(&limits, opening.observer.redactor, log.clone())));
     let facts = ServerProcess { pid: process.pid, containment: process.containment };
     if let Some(log) = &log {
         log.record(ProcessNote::Started(facts.pid));
