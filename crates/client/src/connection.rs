@@ -91,7 +91,7 @@ pub struct Connection {
 }
 
 pub(crate) struct ConnectionInner {
-    pub open: ServerLink,
+    pub link: ServerLink,
     pub facts: ServerFacts,
     pub protocol: Arc<ProtocolState>,
     /// Start of the params of every request, up to the last fixed member of `_meta`. Empty in the handshake era.
@@ -102,7 +102,7 @@ pub(crate) struct ConnectionInner {
     pub lists: ServerBudget,
     pub authorization: AuthorizationId,
     /// Tool arguments that are repeated as headers, on a link that supports headers.
-    pub mirror: Option<HeaderParamTable>,
+    pub header_params: Option<HeaderParamTable>,
     pub rereads: ReadRetryBudget,
     /// The trace that the calls of this connection belong to.
     pub trace_context: Option<TraceContext>,
@@ -128,11 +128,11 @@ pub struct ServerFacts {
     pub process: Option<ServerProcess>,
 }
 
-/// Request metadata that HTTP repeats in headers.
+/// The name and the arguments in the params of a request that HTTP repeats in headers.
 #[derive(Default)]
-struct RequestLabels {
+struct ParamHeaders {
     name: Option<String>,
-    mirrored: Vec<(String, String)>,
+    header_params: Vec<(String, String)>,
 }
 
 const TOOLS: ListKind = ListKind { method: "tools/list", key: "tools", what: "tools" };
@@ -180,7 +180,7 @@ impl Connection {
     /// Returns the counters of anomalies so far. See [`Connection`](Connection#example) for an example.
     pub fn counters(&self) -> ConnectionCounters {
         let (mut counters, request_handler) =
-            (self.inner.open.engine.counters.snapshot(), self.inner.protocol.request_handler.counters());
+            (self.inner.link.engine.counters.snapshot(), self.inner.protocol.request_handler.counters());
         counters.turned_away += request_handler.turned_away;
         counters.oversized += request_handler.oversized;
         counters
@@ -189,30 +189,30 @@ impl Connection {
     /// Returns the health of the worker threads of an in-process server. `None` for any other server. See
     /// [`Connection`](Connection#example) for an example.
     pub fn workers_health(&self) -> Option<WorkersHealth> {
-        self.inner.open.workers()
+        self.inner.link.workers()
     }
 
     /// Returns the redactor for this server's secrets. See [`Connection`](Connection#example) for an example.
     pub fn redactor(&self) -> &Redactor {
-        &self.inner.open.engine.observer().redactor
+        &self.inner.link.engine.observer().redactor
     }
 
     /// Returns excerpts of the first lines from the server that are not messages: escaped, redacted and cut.
     /// [`Connection::counters`] has their number. See [`Connection`](Connection#example) for an example.
     pub fn unreadable_lines(&self) -> Vec<String> {
-        self.inner.open.engine.unreadable.excerpts()
+        self.inner.link.engine.unreadable.excerpts()
     }
 
     /// Returns the total time that deadlines were paused because the server's requests waited for a person. A wait that
     /// is not over is not included. See [`Connection`](Connection#example) for an example.
     pub fn paused_time(&self) -> Duration {
-        self.inner.open.engine.paused_time()
+        self.inner.link.engine.paused_time()
     }
 
     /// Returns the last lines the server wrote to stderr: untrusted text, with the server's secrets removed. See
     /// [`Connection`](Connection#example) for an example.
     pub fn stderr_tail(&self, lines: usize) -> Vec<String> {
-        self.inner.open.stderr_tail(lines)
+        self.inner.link.stderr_tail(lines)
     }
 
     /// Waits until the server is gone and returns how it was lost.
@@ -225,7 +225,7 @@ impl Connection {
     ///
     /// See [`Connection`](Connection#example) for an example.
     pub async fn wait_until_gone(&self) -> Arc<DisconnectReport> {
-        match self.inner.open.engine.wait_until_gone().await {
+        match self.inner.link.engine.wait_until_gone().await {
             CallError::ServerGone(gone) | CallError::OutcomeUnknown(gone) => gone,
             _ => Arc::new(DisconnectReport::from_cause(DisconnectCause::Stopped)),
         }
@@ -233,7 +233,7 @@ impl Connection {
 
     /// Reports whether the server is gone. See [`Connection`](Connection#example) for an example.
     pub fn is_gone(&self) -> bool {
-        self.inner.open.engine.is_closed()
+        self.inner.link.engine.is_closed()
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -328,27 +328,27 @@ impl Connection {
             None => String::new(),
         };
         let body: &[&[u8]] = if body.is_empty() { &[] } else { &[body.as_bytes()] };
-        let RequestLabels { name, mirrored } = self.request_labels(method, params).await?;
+        let ParamHeaders { name, header_params } = self.param_headers(method, params).await?;
         let outgoing = OutgoingRequest::new(method, body, effect);
-        let outgoing = OutgoingRequest { name: name.as_deref(), mirrored: &mirrored, ..outgoing };
+        let outgoing = OutgoingRequest { name: name.as_deref(), header_params: &header_params, ..outgoing };
         Ok(run_to_completion(self, outgoing, options).await?.answer)
     }
 
-    /// Returns the metadata of the params that links with headers repeat outside the message.
-    async fn request_labels(&self, method: &str, params: Option<&RawJson>) -> Result<RequestLabels, CallError> {
-        let key = mcp_name_param(method).filter(|_| self.inner.mirror.is_some());
-        let (Some(key), Some(params)) = (key, params) else { return Ok(RequestLabels::default()) };
+    /// Returns what HTTP repeats of the params in headers. Empty on other links.
+    async fn param_headers(&self, method: &str, params: Option<&RawJson>) -> Result<ParamHeaders, CallError> {
+        let key = mcp_name_param(method).filter(|_| self.inner.header_params.is_some());
+        let (Some(key), Some(params)) = (key, params) else { return Ok(ParamHeaders::default()) };
         let bounds = &self.inner.limits.bounds;
         let members = object_members(params, bounds)?;
         let value = |key: &str| members.iter().find(|(name, _)| name == key).map(|(_, value)| value);
         let name = value(key).and_then(|name| name.decode::<String>(bounds).ok());
-        let mirrored = match (&name, value("arguments")) {
+        let header_params = match (&name, value("arguments")) {
             (Some(tool), Some(arguments)) if method == "tools/call" => {
                 header_params::headers_for_call(self, tool, arguments).await?
             }
             _ => Vec::new(),
         };
-        Ok(RequestLabels { name, mirrored })
+        Ok(ParamHeaders { name, header_params })
     }
 
     /// Returns a fresh cached result or sends the request. `target` is the relevant parameter, as key and value.
@@ -402,8 +402,8 @@ impl Connection {
     pub async fn list_tools(&self) -> Result<Listing<ToolDefinition>, CallError> {
         let changes = self.inner.protocol.bulletin.tools_changes();
         let mut listing = list_all(self, TOOLS).await?;
-        if let Some(mirror) = &self.inner.mirror {
-            mirror.record_listing(&mut listing, changes, &self.inner.limits.bounds);
+        if let Some(table) = &self.inner.header_params {
+            table.record_listing(&mut listing, changes, &self.inner.limits.bounds);
         }
         Ok(listing)
     }
@@ -577,7 +577,7 @@ impl Connection {
     /// Requests logs from a handshake-era server at the level set when connecting. Does not wait for the response.
     pub(crate) fn request_logs(&self) {
         if self.check_capability("logging/setLevel").is_ok() {
-            crate::era::request_logs(&self.inner.open.engine, &self.inner.protocol.request_handler);
+            crate::era::request_logs(&self.inner.link.engine, &self.inner.protocol.request_handler);
         }
     }
 
@@ -585,7 +585,7 @@ impl Connection {
     /// need them. Does not wait. See [`Connection`](Connection#example) for an example.
     pub fn notify_roots_changed(&self) {
         if !self.is_stateless() && self.inner.protocol.request_handler.services().roots.is_some() {
-            self.inner.open.engine.send_message(r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#);
+            self.inner.link.engine.send_message(r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#);
         }
     }
 
@@ -623,7 +623,7 @@ impl Connection {
     ///
     /// See [`Connection`](Connection#example) for an example.
     pub async fn close(&self) {
-        self.inner.open.close().await;
+        self.inner.link.close().await;
     }
 
     pub(crate) fn view<T: View>(&self, answer: RawResult) -> Result<T, CallError> {

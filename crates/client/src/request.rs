@@ -9,7 +9,7 @@ use wharf_spec::UntrustedText;
 use wharf_wire::{Era, JsonLimits, RawJson, Revision, object_members};
 
 use crate::connection::Connection;
-use crate::engine::{CallEffect, CallRequest, DropAction, PendingCall, RequestTarget, ReservedCall};
+use crate::engine::{CallEffect, CallRequest, DropAction, HeaderFields, PendingCall, ReservedCall};
 use crate::error::CallError;
 use crate::options::RequestOptions;
 use crate::server_requests::ServerRequestHandler;
@@ -32,14 +32,14 @@ pub(crate) struct OutgoingRequest<'a> {
     /// The tool, prompt, resource or task named in the params, if any.
     pub name: Option<&'a str>,
     /// Arguments repeated in headers, by header name.
-    pub mirrored: &'a [(String, String)],
+    pub header_params: &'a [(String, String)],
     /// The span of the call, which gets the id of each request.
     pub span: Option<&'a Span>,
 }
 
 impl<'a> OutgoingRequest<'a> {
     pub fn new(method: &'a str, members: &'a [&'a [u8]], effect: CallEffect) -> Self {
-        Self { method, members, effect, when_dropped: DropAction::Withdraw, name: None, mirrored: &[], span: None }
+        Self { method, members, effect, when_dropped: DropAction::Withdraw, name: None, header_params: &[], span: None }
     }
 
     /// Sets the name of the request's target.
@@ -53,8 +53,8 @@ impl<'a> OutgoingRequest<'a> {
         tracing::debug_span!("call", server, method = self.method, tool = tool(), id = Empty)
     }
 
-    fn subject(&self) -> RequestTarget<'a> {
-        RequestTarget { method: self.method, name: self.name, mirrored: self.mirrored }
+    fn header_fields(&self) -> HeaderFields<'a> {
+        HeaderFields { method: self.method, name: self.name, header_params: self.header_params }
     }
 }
 
@@ -124,7 +124,7 @@ impl Connection {
         let traced =
             self.inner().trace_context.as_ref().and_then(|trace| traced_meta(trace, extra.unwrap_or_default()));
         let extra = traced.as_deref().or(extra);
-        let reserved = self.inner().open.engine.reserve(CallRequest {
+        let reserved = self.inner().link.engine.reserve(CallRequest {
             timeout: options.timeout.unwrap_or(limits.call),
             timeout_max: options.total_timeout(limits),
             progress: options.progress.clone(),
@@ -148,7 +148,7 @@ impl Connection {
         outgoing: OutgoingRequest<'_>,
         before: impl FnOnce(u64),
     ) -> Result<PendingCall, CallError> {
-        let reserved = self.inner().open.engine.reserve(CallRequest {
+        let reserved = self.inner().link.engine.reserve(CallRequest {
             timeout: NO_TIMEOUT,
             timeout_max: NO_TIMEOUT,
             progress: None,
@@ -166,7 +166,7 @@ impl Connection {
         more: &str,
         RequestMeta { extra, with_progress }: RequestMeta<'_>,
     ) -> Result<PendingCall, CallError> {
-        let (members, engine) = (outgoing.members, &self.inner().open.engine);
+        let (members, engine) = (outgoing.members, &self.inner().link.engine);
         let id = reserved.id_text();
         let mut parts = RequestParts::new();
         parts.push(b"{\"jsonrpc\":\"2.0\",\"id\":");
@@ -191,12 +191,12 @@ impl Connection {
             parts.push(PARAMS_OPEN.as_bytes());
         } else {
             parts.push(b"\"}\n");
-            return engine.send(reserved, outgoing.subject(), parts.as_slice());
+            return engine.send(reserved, outgoing.header_fields(), parts.as_slice());
         }
         members.iter().for_each(|part| parts.push(part));
         parts.push(more.as_bytes());
         parts.push(b"}}\n");
-        engine.send(reserved, outgoing.subject(), parts.as_slice())
+        engine.send(reserved, outgoing.header_fields(), parts.as_slice())
     }
 }
 

@@ -41,7 +41,7 @@ pub fn mcp_name_param(method: &str) -> Option<&'static str> {
 
 /// One argument that is sent as `Mcp-Param-{header}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mirrored {
+pub struct HeaderParam {
     /// Header name as annotated: an RFC 9110 token, unique ignoring case.
     pub header: String,
     path: Vec<String>,
@@ -52,7 +52,7 @@ pub struct Mirrored {
 /// # Errors
 ///
 /// Fails on the first invalid annotation. The caller must then withhold the tool over HTTP.
-pub fn header_params(schema: &RawJson, bounds: &JsonLimits) -> Result<Vec<Mirrored>, HeaderAnnotationError> {
+pub fn header_params(schema: &RawJson, bounds: &JsonLimits) -> Result<Vec<HeaderParam>, HeaderAnnotationError> {
     if !may_annotate(schema.as_bytes()) {
         return Ok(Vec::new());
     }
@@ -67,7 +67,7 @@ fn may_annotate(text: &[u8]) -> bool {
     memmem::find(text, ANNOTATION.as_bytes()).is_some() || memmem::find(text, br"\u00").is_some()
 }
 
-impl Mirrored {
+impl HeaderParam {
     /// Returns the property names that lead to the argument: untrusted text.
     pub fn path(&self) -> &[String] {
         &self.path
@@ -143,7 +143,7 @@ enum Way {
 #[derive(Default)]
 struct Reading<'a> {
     place: Vec<&'a str>,
-    found: Vec<Mirrored>,
+    found: Vec<HeaderParam>,
 }
 
 impl<'a> Reading<'a> {
@@ -221,7 +221,7 @@ impl<'a> Reading<'a> {
             return Err(HeaderAnnotationError::TooMany { most: MAX_HEADERS });
         }
         let path = self.place.iter().map(|&name| name.to_owned()).collect();
-        self.found.push(Mirrored { header: header.clone(), path });
+        self.found.push(HeaderParam { header: header.clone(), path });
         Ok(())
     }
 }

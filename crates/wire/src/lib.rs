@@ -41,7 +41,7 @@ pub use elicit::{
 pub use envelope::{Envelope, Fault, PartialEnvelope, ScanError, Span};
 pub use error::{RpcError, code};
 pub use header_params::{
-    HeaderAnnotationError, HeaderValueError, Mirrored, encode_header_value, header_params, mcp_name_param,
+    HeaderAnnotationError, HeaderParam, HeaderValueError, encode_header_value, header_params, mcp_name_param,
 };
 pub use id::Id;
 pub use input::{InputRequest, InputRequired, input_requests};

@@ -14,7 +14,7 @@ use wharf_spec::{Redactor, ServerSpec, StdioSpec, UntrustedText};
 use wharf_wire::{DiscoverResult, Era, Implementation, Revision, ServerCapabilities};
 
 use crate::connection::{Connection, ConnectionInner, ServerFacts};
-use crate::engine::{CallEffect, CallRequest, DropAction, PendingCall, RawResult, RequestTarget};
+use crate::engine::{CallEffect, CallRequest, DropAction, HeaderFields, PendingCall, RawResult};
 use crate::era::{self, ProbeVerdict, ProtocolState};
 use crate::error::{CallError, ConnectCause, ConnectError, DisconnectCause, DisconnectReport};
 use crate::flow::ReadRetryBudget;
@@ -27,7 +27,7 @@ use crate::tap::WireObserver;
 use crate::trace::{StepOutcome, TraceRecorder};
 use crate::trace_context::TraceContext;
 use crate::transport::memory::{self, LocalServer};
-use crate::transport::{HeaderMirroring, LinkSetup, ServerLink, ServerStarter, Transport, stdio};
+use crate::transport::{HeaderParamMode, LinkSetup, ServerLink, ServerStarter, Transport, stdio};
 
 /// Starts or dials a server and negotiates a revision.
 ///
@@ -84,7 +84,7 @@ struct ConnectAttempt {
 
 /// An opened link and its protocol state.
 struct OpenedServer {
-    open: ServerLink,
+    link: ServerLink,
     protocol: Arc<ProtocolState>,
     deadline: Instant,
     /// Startup timeout.
@@ -154,13 +154,13 @@ impl ConnectAttempt {
         match met {
             Ok(introduction) => {
                 if introduction.revision.era() == Era::Handshake {
-                    started.open.ready().await;
+                    started.link.ready().await;
                 }
                 Ok((started, introduction))
             }
             Err(cause) => {
-                self.stderr = started.open.stderr_tail(STDERR_SHOWN);
-                started.open.close().await;
+                self.stderr = started.link.stderr_tail(STDERR_SHOWN);
+                started.link.close().await;
                 Err(cause)
             }
         }
@@ -189,10 +189,10 @@ impl ConnectAttempt {
         };
         let deadline = Instant::now() + limits.startup;
         match server.start(opening).await {
-            Ok(open) => {
-                self.tracer.record(step, StepOutcome::Fine, &open.detail);
+            Ok(link) => {
+                self.tracer.record(step, StepOutcome::Fine, &link.detail);
                 let startup = self.options.limits.startup;
-                Ok(OpenedServer { open, protocol, deadline, startup })
+                Ok(OpenedServer { link, protocol, deadline, startup })
             }
             Err(cause) => Err(self.record_failure(step, cause)),
         }
@@ -207,7 +207,7 @@ impl ConnectAttempt {
         let late = match self.options.negotiation {
             NegotiationMode::Handshake => None,
             // This transport predates the stateless era.
-            NegotiationMode::Automatic if started.open.transport == Transport::HttpSse => None,
+            NegotiationMode::Automatic if started.link.transport == Transport::HttpSse => None,
             NegotiationMode::Automatic => match self.probe(&started, server.is_remote()).await {
                 Ok(ProbeOutcome::Introduced(introduction)) => return (started, Ok(introduction)),
                 Ok(ProbeOutcome::Handshake(late)) => late,
@@ -215,7 +215,7 @@ impl ConnectAttempt {
                     return (started, Err(ConnectCause::Gone(gone)));
                 }
                 Ok(ProbeOutcome::Died(_)) => {
-                    started.open.close().await;
+                    started.link.close().await;
                     match self.start(server, "respawn").await {
                         Ok(second) => started = second,
                         Err(cause) => return (started, Err(cause)),
@@ -293,7 +293,7 @@ impl ConnectAttempt {
     fn probe_failed(&mut self, started: &OpenedServer, error: CallError) -> Result<ProbeOutcome, ConnectCause> {
         match error {
             CallError::ServerGone(gone) | CallError::OutcomeUnknown(gone)
-                if started.open.is_input_read()
+                if started.link.is_stdin_read()
                     && !matches!(gone.cause, DisconnectCause::NotMcp(_) | DisconnectCause::EndlessLine) =>
             {
                 self.tracer.record("probe", StepOutcome::Detour, format!("{gone}, restarting the server"));
@@ -315,7 +315,7 @@ impl ConnectAttempt {
                 Ok(call) => call,
                 Err(error) => return Err(self.record_failure("initialize", ConnectError::cause_from_call(error))),
             };
-        let (mut refused, before) = (None, started.open.engine.unreadable.count());
+        let (mut refused, before) = (None, started.link.engine.unreadable.count());
         loop {
             tokio::select! {
                 biased;
@@ -352,7 +352,7 @@ impl ConnectAttempt {
         match era::evaluate_initialize(answer.result, &self.options.limits.bounds) {
             Ok((revision, result)) => {
                 started.protocol.set_revision(revision);
-                started.open.engine.send_message(era::INITIALIZED);
+                started.link.engine.send_message(era::INITIALIZED);
                 self.tracer.record_unredacted("initialize", StepOutcome::Fine, format!("negotiated {revision}"));
                 let (capabilities, server_info) = (result.capabilities, result.server_info);
                 Ok(NegotiatedServer { revision, capabilities, server_info, instructions: result.instructions })
@@ -370,16 +370,16 @@ impl ConnectAttempt {
             version: truncate_text(version, most),
             title: title.map(|title| truncate_text(title, most)),
         });
-        let OpenedServer { open, protocol, .. } = started;
+        let OpenedServer { link, protocol, .. } = started;
         protocol.set_revision(revision);
         let name = self.options.name;
-        let (transport, process) = (open.transport, open.process);
+        let (transport, process) = (link.transport, link.process);
         let facts = ServerFacts { name, revision, capabilities, server_info, instructions, transport, process };
-        let mirrors = revision.era() == Era::Stateless && open.mirroring != HeaderMirroring::Unknown;
+        let has_header_params = revision.era() == Era::Stateless && link.header_param_mode != HeaderParamMode::Unknown;
         let connection = Connection::new(ConnectionInner {
             meta: fixed_meta(revision, &protocol.request_handler),
-            mirror: mirrors.then(|| HeaderParamTable::new(open.mirroring)),
-            open,
+            header_params: has_header_params.then(|| HeaderParamTable::new(link.header_param_mode)),
+            link,
             facts,
             protocol,
             trace: self.tracer.finish(),
@@ -413,7 +413,7 @@ impl OpenedServer {
     /// Waits until more than `count` lines in place of responses were unreadable and no message followed. Each request
     /// gets one response: a server that has written more lines logs to stdout, and may still answer. Cancel-safe.
     async fn wait_for_unreadable(&self, count: u64) {
-        let unreadable = &self.open.engine.unreadable;
+        let unreadable = &self.link.engine.unreadable;
         unreadable.wait_for_more(count).await;
         tokio::time::sleep(UNREADABLE_GRACE.min(self.startup / 4)).await;
         if unreadable.has_message() || unreadable.count() > count + 1 {
@@ -424,7 +424,7 @@ impl OpenedServer {
     /// Returns the report of a server whose responses are unreadable.
     fn not_mcp_report(&self) -> DisconnectReport {
         let cause = DisconnectCause::NotMcp("its responses are not JSON-RPC messages");
-        let (stderr, hint) = (self.open.stderr_tail(STDERR_SHOWN), self.open.engine.last_anomaly());
+        let (stderr, hint) = (self.link.stderr_tail(STDERR_SHOWN), self.link.engine.last_anomaly());
         DisconnectReport { cause, exit: None, stderr, hint }
     }
 
@@ -438,12 +438,12 @@ impl OpenedServer {
             effect: CallEffect::Reads,
             when_dropped: DropAction::Forget,
         };
-        let reserved = self.open.engine.reserve(request)?;
+        let reserved = self.link.engine.reserve(request)?;
         let id = reserved.id_text();
         let head: [&[u8]; 5] =
             [b"{\"jsonrpc\":\"2.0\",\"id\":", id.text(), b",\"method\":\"", method.as_bytes(), b"\",\"params\":"];
-        let subject = RequestTarget { method, ..RequestTarget::default() };
-        self.open.engine.send(reserved, subject, &[&head[..], &[params.as_bytes(), b"}\n"]].concat())
+        let fields = HeaderFields { method, ..HeaderFields::default() };
+        self.link.engine.send(reserved, fields, &[&head[..], &[params.as_bytes(), b"}\n"]].concat())
     }
 }
 

@@ -22,8 +22,8 @@ pub(crate) trait Link: Send + Sync {
 #[derive(Clone, Copy)]
 pub(crate) struct OutgoingMessage<'a> {
     pub parts: &'a [&'a [u8]],
-    /// Target of the request; `None` for a notification or a reply.
-    pub request: Option<RequestLabel<'a>>,
+    /// Facts about the request; `None` for a notification or a reply.
+    pub request: Option<RequestFacts<'a>>,
 }
 
 impl OutgoingMessage<'_> {
@@ -32,16 +32,16 @@ impl OutgoingMessage<'_> {
     }
 }
 
-/// The target of a request, for links that repeat it outside the message.
+/// The facts about a request that a link needs beside its bytes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct RequestLabel<'a> {
+pub(crate) struct RequestFacts<'a> {
     pub id: u64,
     pub effect: CallEffect,
     pub method: &'a str,
     /// The tool, prompt, resource or task.
     pub name: Option<&'a str>,
     /// Arguments repeated in headers, by header name.
-    pub mirrored: &'a [(String, String)],
+    pub header_params: &'a [(String, String)],
 }
 
 /// The position of a message in a link's output.

@@ -37,7 +37,7 @@ use crate::tap::{Direction, WireObserver};
 
 pub(crate) use call::PendingCall;
 pub(crate) use inbound::{MessageRelation, ResponseChannel};
-pub(crate) use link::{CallEffect, Delivery, Link, OutgoingMessage, RequestLabel, SubmitError, Ticket};
+pub(crate) use link::{CallEffect, Delivery, Link, OutgoingMessage, RequestFacts, SubmitError, Ticket};
 use pending_replies::OpenRequests;
 pub(crate) use pending_replies::{PendingReply, RequestRefusal};
 use pool::BufferPool;
@@ -127,12 +127,12 @@ pub(crate) struct CallRequest {
     pub when_dropped: DropAction,
 }
 
-/// The target of a request.
+/// The fields of a request that HTTP repeats in headers.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct RequestTarget<'a> {
+pub(crate) struct HeaderFields<'a> {
     pub method: &'a str,
     pub name: Option<&'a str>,
-    pub mirrored: &'a [(String, String)],
+    pub header_params: &'a [(String, String)],
 }
 
 /// The action when a call is dropped.
@@ -228,13 +228,13 @@ impl Engine {
     pub fn send(
         &self,
         reserved: ReservedCall,
-        subject: RequestTarget<'_>,
+        fields: HeaderFields<'_>,
         parts: &[&[u8]],
     ) -> Result<PendingCall, CallError> {
         let ReservedCall { call, needs_rearm, effect, .. } = reserved;
-        let RequestTarget { method, name, mirrored } = subject;
-        let label = RequestLabel { id: call.id(), effect, method, name, mirrored };
-        let message = OutgoingMessage { parts, request: Some(label) };
+        let HeaderFields { method, name, header_params } = fields;
+        let facts = RequestFacts { id: call.id(), effect, method, name, header_params };
+        let message = OutgoingMessage { parts, request: Some(facts) };
         let length = message.len();
         let submitted = if length > self.limits.message {
             Err(CallError::Invalid(format!("request of {length} bytes exceeds the limit of {}", self.limits.message)))

@@ -13,7 +13,7 @@ use wharf_spec::Redactor;
 use wharf_wire::Revision;
 
 use super::{
-    CallEffect, CallRequest, DropAction, Engine, Link, OutgoingMessage, PendingCall, RawResult, RequestTarget,
+    CallEffect, CallRequest, DropAction, Engine, HeaderFields, Link, OutgoingMessage, PendingCall, RawResult,
     SubmitError, Ticket,
 };
 use crate::era::ProtocolState;
@@ -202,7 +202,7 @@ impl EngineModel {
         assert!(!self.closed, "taken after the server was lost");
         let id = reserved.id_text();
         let ticket = self.link.0.lock().unwrap().len() as u64;
-        let call = self.engine.send(reserved, RequestTarget::default(), &[b"request ", id.text()]).unwrap();
+        let call = self.engine.send(reserved, HeaderFields::default(), &[b"request ", id.text()]).unwrap();
         let id: u64 = std::str::from_utf8(id.text()).unwrap().parse().unwrap();
         let made = TrackedCall { call: Box::pin(call), may_write, ticket, expected: None };
         assert!(self.calls.insert(id, made).is_none(), "an id was used again");

@@ -6,7 +6,7 @@ use wharf_spec::UntrustedText;
 use wharf_wire::{Era, InitializeResult, JsonDecodeError, JsonLimits, RawJson, Revision, View};
 
 use super::CLIENT_INFO;
-use crate::engine::{CallEffect, CallRequest, DropAction, Engine, RequestTarget};
+use crate::engine::{CallEffect, CallRequest, DropAction, Engine, HeaderFields};
 use crate::error::ConnectCause;
 use crate::server_requests::ServerRequestHandler;
 
@@ -32,8 +32,8 @@ pub(crate) fn request_logs(engine: &Arc<Engine>, request_handler: &ServerRequest
     let id = reserved.id_text();
     let rest = format!(r#","method":"logging/setLevel","params":{{"level":"{level}"}}}}"#);
     let parts: [&[u8]; 4] = [b"{\"jsonrpc\":\"2.0\",\"id\":", id.text(), rest.as_bytes(), b"\n"];
-    let subject = RequestTarget { method: "logging/setLevel", ..RequestTarget::default() };
-    if let Ok(call) = engine.send(reserved, subject, &parts) {
+    let fields = HeaderFields { method: "logging/setLevel", ..HeaderFields::default() };
+    if let Ok(call) = engine.send(reserved, fields, &parts) {
         call.detach();
     }
 }

@@ -56,11 +56,11 @@ pub(crate) async fn call_tool(
     let name = escape_tool_name(tool, arguments)?;
     let body = tool_members(&name, arguments);
     let outgoing = OutgoingRequest::new("tools/call", &body, CallEffect::MayWrite).with_name(tool);
-    match &connection.inner().mirror {
+    match &connection.inner().header_params {
         None => run_with_task_handling(connection, outgoing, options, when_task).await,
-        Some(mirror) => {
+        Some(table) => {
             let call = ToolRequest { tool, arguments, outgoing };
-            Box::pin(call_with_headers(connection, mirror, call, options, when_task)).await
+            Box::pin(call_with_headers(connection, table, call, options, when_task)).await
         }
     }
 }
@@ -120,7 +120,7 @@ async fn retry_read(
     let inner = connection.inner();
     let pause = inner.limits.send_again;
     let left = options.total_timeout(&inner.limits).saturating_sub(spent + pause);
-    if left.is_zero() || inner.open.engine.is_closed() || !inner.rereads.try_take() {
+    if left.is_zero() || inner.link.engine.is_closed() || !inner.rereads.try_take() {
         return lost;
     }
     tokio::time::sleep(pause).await;
@@ -195,11 +195,11 @@ struct ServerTimer<'a> {
 
 impl<'a> ServerTimer<'a> {
     fn start(connection: &'a Connection) -> Self {
-        Self { connection, began: Instant::now(), paused_at_start: connection.inner().open.engine.paused_time() }
+        Self { connection, began: Instant::now(), paused_at_start: connection.inner().link.engine.paused_time() }
     }
 
     fn elapsed(&self) -> Duration {
-        let paused = self.connection.inner().open.engine.paused_time() - self.paused_at_start;
+        let paused = self.connection.inner().link.engine.paused_time() - self.paused_at_start;
         self.began.elapsed().saturating_sub(paused)
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use wharf_spec::UntrustedText;
-use wharf_wire::{JsonLimits, Mirrored, RawJson, ToolDefinition, code, header_params};
+use wharf_wire::{HeaderParam, JsonLimits, RawJson, ToolDefinition, code, header_params};
 
 use super::completion::{CompletedCall, TaskHandling, ToolRequest, run_with_task_handling};
 use super::paginate::{Listing, WithheldEntry};
@@ -13,11 +13,11 @@ use crate::connection::Connection;
 use crate::error::{CallError, TimeoutKind};
 use crate::options::RequestOptions;
 use crate::request::OutgoingRequest;
-use crate::transport::HeaderMirroring;
+use crate::transport::HeaderParamMode;
 
 /// The header requirements of one server's tools.
 pub(crate) struct HeaderParamTable {
-    mirroring: HeaderMirroring,
+    mode: HeaderParamMode,
     learned: Mutex<Option<ToolHeaderSnapshot>>,
 }
 
@@ -30,14 +30,14 @@ struct ToolHeaderSnapshot {
 type ToolHeaderMap = HashMap<String, HeaderRequirement>;
 
 enum HeaderRequirement {
-    Headers(Vec<Mirrored>),
+    Headers(Vec<HeaderParam>),
     /// The tool cannot be called; the reason.
     Withheld(String),
 }
 
 impl HeaderParamTable {
-    pub fn new(mirroring: HeaderMirroring) -> Self {
-        Self { mirroring, learned: Mutex::default() }
+    pub fn new(mode: HeaderParamMode) -> Self {
+        Self { mode, learned: Mutex::default() }
     }
 
     /// Records the header requirements of a tool list, and withholds tools that cannot be called. `changes` is the
@@ -66,7 +66,7 @@ impl HeaderParamTable {
     fn requirement_of(&self, tool: &ToolDefinition, bounds: &JsonLimits) -> HeaderRequirement {
         let found = tool.input_schema.as_ref().map_or(Ok(Vec::new()), |schema| header_params(schema, bounds));
         match found {
-            Ok(headers) if headers.is_empty() || self.mirroring == HeaderMirroring::Repeat => {
+            Ok(headers) if headers.is_empty() || self.mode == HeaderParamMode::Repeat => {
                 HeaderRequirement::Headers(headers)
             }
             Ok(_) => HeaderRequirement::Withheld("requires arguments in HTTP headers, which is disabled".to_owned()),
@@ -104,7 +104,7 @@ impl VisiblePositions {
 /// Calls a tool with the headers it requires.
 pub(super) async fn call_with_headers(
     connection: &Connection,
-    mirror: &HeaderParamTable,
+    table: &HeaderParamTable,
     call: ToolRequest<'_>,
     options: RequestOptions,
     when_task: TaskHandling,
@@ -117,7 +117,7 @@ pub(super) async fn call_with_headers(
     };
     let first = run_with_task_handling(
         connection,
-        OutgoingRequest { mirrored: &headers, ..outgoing },
+        OutgoingRequest { header_params: &headers, ..outgoing },
         options.clone(),
         when_task,
     )
@@ -129,9 +129,10 @@ pub(super) async fn call_with_headers(
     // The server rejected the call before executing it: the tool may have changed since it was listed.
     Box::pin(async move {
         connection.clear_cache();
-        let known = refresh_from_list(connection, mirror).await?;
+        let known = refresh_from_list(connection, table).await?;
         let headers = build_headers(&known, tool, arguments, &connection.limits().bounds)?;
-        run_with_task_handling(connection, OutgoingRequest { mirrored: &headers, ..outgoing }, options, when_task).await
+        run_with_task_handling(connection, OutgoingRequest { header_params: &headers, ..outgoing }, options, when_task)
+            .await
     })
     .await
 }
@@ -142,18 +143,15 @@ pub(crate) async fn headers_for_call(
     tool: &str,
     arguments: &RawJson,
 ) -> Result<Vec<(String, String)>, CallError> {
-    let Some(mirror) = &connection.inner().mirror else { return Ok(Vec::new()) };
-    let known = match mirror.current_headers(connection.inner().protocol.bulletin.tools_changes()) {
+    let Some(table) = &connection.inner().header_params else { return Ok(Vec::new()) };
+    let known = match table.current_headers(connection.inner().protocol.bulletin.tools_changes()) {
         Some(known) => known,
-        None => refresh_from_list(connection, mirror).await?,
+        None => refresh_from_list(connection, table).await?,
     };
     build_headers(&known, tool, arguments, &connection.limits().bounds)
 }
 
-async fn refresh_from_list(
-    connection: &Connection,
-    mirror: &HeaderParamTable,
-) -> Result<Arc<ToolHeaderMap>, CallError> {
+async fn refresh_from_list(connection: &Connection, table: &HeaderParamTable) -> Result<Arc<ToolHeaderMap>, CallError> {
     match Box::pin(connection.list_tools()).await {
         Ok(_) => {}
         // A server with an unreadable list may still have the tool. If the tool requires headers, the server rejects
@@ -162,7 +160,7 @@ async fn refresh_from_list(
         Err(error) => return Err(error),
     }
     // If the tools changed meanwhile, this list is still the best available.
-    let learned = mirror.learned.lock().unwrap_or_else(PoisonError::into_inner);
+    let learned = table.learned.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(learned.as_ref().map(|learned| learned.tools.clone()).unwrap_or_default())
 }
 

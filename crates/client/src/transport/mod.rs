@@ -26,10 +26,10 @@ pub(crate) struct ServerLink {
     pub transport: Transport,
     pub process: Option<ServerProcess>,
     /// Handling of arguments that a tool wants repeated in headers.
-    pub mirroring: HeaderMirroring,
+    pub header_param_mode: HeaderParamMode,
     /// Description of the link, for the trace.
     pub detail: String,
-    hold: Box<dyn LinkHandle>,
+    handle: Box<dyn LinkHandle>,
 }
 
 /// The transport of a connection.
@@ -48,7 +48,7 @@ pub enum Transport {
 
 /// Handling of `x-mcp-header` (2026-07-28, basic/transports).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HeaderMirroring {
+pub(crate) enum HeaderParamMode {
     /// It has no meaning on this transport.
     Unknown,
     /// The arguments are repeated in headers.
@@ -93,8 +93,8 @@ pub(crate) trait LinkHandle: Send + Sync {
         Vec::new()
     }
 
-    /// Reports whether a server that is gone may have read some of its input.
-    fn is_input_read(&self) -> bool {
+    /// Reports whether a server that is gone may have read some of its stdin.
+    fn is_stdin_read(&self) -> bool {
         true
     }
 
@@ -114,31 +114,31 @@ pub(crate) trait LinkHandle: Send + Sync {
 }
 
 impl ServerLink {
-    pub fn new(engine: Arc<Engine>, transport: Transport, hold: impl LinkHandle + 'static) -> Self {
-        let (mirroring, detail) = (HeaderMirroring::Unknown, String::new());
-        Self { engine, transport, process: None, mirroring, detail, hold: Box::new(hold) }
+    pub fn new(engine: Arc<Engine>, transport: Transport, handle: impl LinkHandle + 'static) -> Self {
+        let (header_param_mode, detail) = (HeaderParamMode::Unknown, String::new());
+        Self { engine, transport, process: None, header_param_mode, detail, handle: Box::new(handle) }
     }
 
     pub fn stderr_tail(&self, lines: usize) -> Vec<String> {
-        self.hold.stderr_tail(lines)
+        self.handle.stderr_tail(lines)
     }
 
-    pub fn is_input_read(&self) -> bool {
-        self.hold.is_input_read()
+    pub fn is_stdin_read(&self) -> bool {
+        self.handle.is_stdin_read()
     }
 
     pub fn workers(&self) -> Option<memory::WorkersHealth> {
-        self.hold.workers()
+        self.handle.workers()
     }
 
     pub async fn ready(&self) {
-        self.hold.ready().await;
+        self.handle.ready().await;
     }
 
     /// Cancels calls in flight, then shuts the server down gracefully.
     pub async fn close(&self) {
         self.engine.cancel_all();
-        self.hold.close().await;
+        self.handle.close().await;
     }
 }
 

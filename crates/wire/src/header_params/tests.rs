@@ -184,9 +184,9 @@ fn schemas_without_annotations_are_not_decoded() {
 
 fn value(path: &[&str], arguments: &str) -> Result<Option<String>, String> {
     let path = path.iter().map(|&name| name.to_owned()).collect();
-    let mirrored = Mirrored { header: "A".to_owned(), path };
+    let param = HeaderParam { header: "A".to_owned(), path };
     let arguments = RawJson::parse(arguments.to_owned()).unwrap();
-    mirrored.value(&arguments, &JsonLimits::default()).map_err(|error| error.to_string())
+    param.value(&arguments, &JsonLimits::default()).map_err(|error| error.to_string())
 }
 
 #[test]

@@ -17,7 +17,7 @@ use super::post_request::{ConfiguredHeaders, PostRequest};
 use super::session::LinkSession;
 use super::{HttpTransportKind, RemoteServer};
 use crate::budget::ServerBudget;
-use crate::engine::{Engine, Link, OutgoingMessage, Protocol, RequestLabel, SubmitError, Ticket};
+use crate::engine::{Engine, Link, OutgoingMessage, Protocol, RequestFacts, SubmitError, Ticket};
 use crate::era::{DISCOVER, INITIALIZE, INITIALIZED};
 use crate::error::{DisconnectCause, DisconnectReport};
 use crate::limits::Limits;
@@ -126,17 +126,17 @@ impl HttpLink {
         self.protocol.revision().is_none_or(|revision| revision.era() == Era::Stateless)
     }
 
-    fn submit_request(&self, label: RequestLabel<'_>, body: Bytes, queued: QueuedBytes) -> Result<Ticket, SubmitError> {
+    fn submit_request(&self, facts: RequestFacts<'_>, body: Bytes, queued: QueuedBytes) -> Result<Ticket, SubmitError> {
         let Some(engine) = self.engine() else { return Err(SubmitError::Closed) };
-        if label.method == INITIALIZE {
+        if facts.method == INITIALIZE {
             self.session.set_initialize(body.clone());
         }
-        let order = PostRequest::request(self, label, body);
+        let order = PostRequest::request(self, facts, body);
         let link = queued.link.clone();
-        self.tasks.spawn_call(label.id, |departure| {
+        self.tasks.spawn_call(facts.id, |departure| {
             HttpExchange { link, engine, order, departure, queued: Some(queued) }.run()
         });
-        Ok(Ticket(label.id))
+        Ok(Ticket(facts.id))
     }
 
     fn submit_notification(&self, body: Bytes, queued: QueuedBytes) -> Ticket {
@@ -165,7 +165,7 @@ impl Link for HttpLink {
         let body = concat_message(&message);
         let queued = QueuedBytes::reserve(&link, body.len())?;
         match message.request {
-            Some(label) => self.submit_request(label, body, queued),
+            Some(facts) => self.submit_request(facts, body, queued),
             None => Ok(self.submit_notification(body, queued)),
         }
     }

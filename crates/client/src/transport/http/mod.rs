@@ -24,7 +24,7 @@ use std::sync::Arc;
 use wharf_net::{AddressPolicy, Net, NetOptions};
 use wharf_spec::{HttpSpec, Redactor};
 
-use super::{HeaderMirroring, LinkHandle, LinkSetup, ServerLink, ServerStarter, Transport};
+use super::{HeaderParamMode, LinkHandle, LinkSetup, ServerLink, ServerStarter, Transport};
 use crate::engine::Engine;
 use crate::error::{ConnectCause, DisconnectCause, DisconnectReport};
 use crate::options::ConnectOptions;
@@ -107,28 +107,31 @@ impl ServerStarter for RemoteServer {
 
 impl RemoteServer {
     async fn open(self, opening: &LinkSetup) -> Result<ServerLink, ConnectCause> {
-        let (home, form, mirror) = (self.spec.url.clone(), self.form, self.spec.mirror_arguments);
+        let (home, form, mirror_arguments) = (self.spec.url.clone(), self.form, self.spec.mirror_arguments);
         let shown = self.spec.masked_url();
         let link = HttpLink::new(self, opening);
         let engine = opening.engine(link.clone());
         link.attach(&engine);
         // Dropping this ends everything started so far.
-        let held = HttpLinkHandle { link: link.clone(), engine: engine.clone() };
+        let handle = HttpLinkHandle { link: link.clone(), engine: engine.clone() };
         link.spawn_expiry(&engine);
-        let (transport, mirroring) = match form {
+        let (transport, header_param_mode) = match form {
             HttpTransportKind::Streamable => {
                 link.session.set_target(SessionTarget::new(home));
-                (Transport::StreamableHttp, if mirror { HeaderMirroring::Repeat } else { HeaderMirroring::Withhold })
+                (
+                    Transport::StreamableHttp,
+                    if mirror_arguments { HeaderParamMode::Repeat } else { HeaderParamMode::Withhold },
+                )
             }
             HttpTransportKind::Sse => {
                 sse::open_session(&link).await?;
-                (Transport::HttpSse, HeaderMirroring::Unknown)
+                (Transport::HttpSse, HeaderParamMode::Unknown)
             }
         };
-        let mut open = ServerLink::new(engine, transport, held);
-        open.mirroring = mirroring;
-        open.detail = shown;
-        Ok(open)
+        let mut server_link = ServerLink::new(engine, transport, handle);
+        server_link.header_param_mode = header_param_mode;
+        server_link.detail = shown;
+        Ok(server_link)
     }
 }
 

@@ -8,7 +8,7 @@ use wharf_spec::Secret;
 use wharf_wire::{Era, Revision, encode_header_value};
 
 use super::link::HttpLink;
-use crate::engine::{CallEffect, RequestLabel};
+use crate::engine::{CallEffect, RequestFacts};
 use crate::era::INITIALIZE;
 
 pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -165,21 +165,21 @@ pub(super) struct PostRequest {
 
 impl PostRequest {
     /// Creates a request that gets a response.
-    pub fn request(link: &HttpLink, label: RequestLabel<'_>, body: Bytes) -> Self {
-        let (era, revision) = link.era_of(label.method);
+    pub fn request(link: &HttpLink, facts: RequestFacts<'_>, body: Bytes) -> Self {
+        let (era, revision) = link.era_of(facts.method);
         let mut headers = link.headers.post_headers();
         insert_revision(&mut headers, revision);
         if era == Era::Stateless {
-            insert_target_headers(&mut headers, &label);
+            insert_request_headers(&mut headers, &facts);
         }
         Self {
             headers,
             body,
             era,
-            id: label.id,
-            effect: label.effect,
-            opens: label.method == INITIALIZE,
-            lasts: matches!(label.method, "subscriptions/listen" | "tasks/result"),
+            id: facts.id,
+            effect: facts.effect,
+            opens: facts.method == INITIALIZE,
+            lasts: matches!(facts.method, "subscriptions/listen" | "tasks/result"),
         }
     }
 
@@ -199,12 +199,12 @@ impl PostRequest {
 }
 
 /// Repeats the target of the request in headers (2026-07-28, basic/transports), verbatim or in Base64.
-fn insert_target_headers(headers: &mut HeaderMap, label: &RequestLabel<'_>) {
-    insert(headers, METHOD, label.method);
-    if let Some(name) = label.name {
+fn insert_request_headers(headers: &mut HeaderMap, facts: &RequestFacts<'_>) {
+    insert(headers, METHOD, facts.method);
+    if let Some(name) = facts.name {
         insert(headers, NAME, name);
     }
-    for (parameter, value) in label.mirrored {
+    for (parameter, value) in facts.header_params {
         // Validated as a token when the tool was listed.
         if let Ok(name) = HeaderName::try_from(format!("{PARAMETER}{}", parameter.to_ascii_lowercase())) {
             insert(headers, name, value);

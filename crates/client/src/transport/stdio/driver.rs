@@ -1,6 +1,6 @@
 //! The task that owns a server's streams and its process.
 //!
-//! One future polls all events in order of priority: input, output, deadlines, process. Reading never waits for
+//! One future polls all events in order of priority: stdout, stdin, process, deadlines. Reading never waits for
 //! writing, and shutdown waits for neither.
 
 use std::io;
@@ -25,11 +25,11 @@ use crate::limits::Limits;
 use crate::services::BoxedFuture;
 use wharf_guard::{LaunchedServer, ProcessExit, register_fd};
 
-/// Maximum reads in one turn, and maximum duration of a turn.
-const MAX_READS_PER_TURN: usize = 16;
-const MAX_TURN_TIME: Duration = Duration::from_micros(250);
-/// Maximum messages in one turn, if the server exceeds its rate.
-const MAX_MESSAGES_PER_TURN: usize = 64;
+/// Maximum reads in one poll, and maximum duration of a poll.
+const MAX_READS_PER_POLL: usize = 16;
+const MAX_POLL_TIME: Duration = Duration::from_micros(250);
+/// Maximum messages in one poll, if the server exceeds its rate.
+const MAX_MESSAGES_PER_POLL: usize = 64;
 /// Lines of stderr included in an error.
 const MAX_STDERR_LINES: usize = 20;
 
@@ -40,15 +40,15 @@ pub(super) struct StdioDriver {
     frames: LineSplitter,
     process: LaunchedServer,
     exited: Option<ProcessExit>,
-    output_ended: bool,
-    /// The cause of the shutdown, and the time until which input is still read.
+    stdout_ended: bool,
+    /// The cause of the shutdown, and the time until which stdout is still read.
     ending: Option<(DisconnectCause, Instant)>,
     clock: Pin<Box<Sleep>>,
     /// Several responses arrived at once, so several calls are likely to follow.
     burst: bool,
     wakers: Vec<Waker>,
-    /// A large message being processed, or a pause. No input is read meanwhile.
-    delivering: Option<BoxedFuture<Result<Option<Scanner>, NotMcpPeer>>>,
+    /// A large message being processed, or a pause. Stdout is not read meanwhile.
+    read_blocked_on: Option<BoxedFuture<Result<Option<Scanner>, NotMcpPeer>>>,
     limits: Limits,
 }
 
@@ -67,12 +67,12 @@ impl StdioDriver {
             link,
             process,
             exited: None,
-            output_ended: false,
+            stdout_ended: false,
             ending: None,
             clock: Box::pin(tokio::time::sleep(Duration::ZERO)),
             burst: false,
             wakers: Vec::new(),
-            delivering: None,
+            read_blocked_on: None,
             limits,
         })
     }
@@ -89,7 +89,7 @@ impl StdioDriver {
             (lines.tail(MAX_STDERR_LINES), lines.is_logged())
         };
         let hint = if cause == DisconnectCause::Closed { None } else { self.engine.last_anomaly() };
-        self.link.record_unread_input();
+        self.link.record_unread_stdin();
         self.engine.close(DisconnectReport { cause, exit: self.exited, stderr: shown, hint });
         let (mut exit, exit_wait) = (self.process.exit(), self.limits.exit_wait);
         self.stop().await;
@@ -104,10 +104,10 @@ impl StdioDriver {
     /// ended.
     async fn stop(self) {
         let Self { link, stdout, process, limits, exited: known, mut frames, .. } = self;
-        link.close_input();
+        link.close_stdin();
         if known.is_none() {
             let mut exit = process.exit();
-            let max_wait = async {
+            let escalation = async {
                 if tokio::time::timeout(limits.stop_grace, wait_for_exit(&mut exit)).await.is_ok() {
                     return;
                 }
@@ -117,9 +117,9 @@ impl StdioDriver {
                 }
             };
             tokio::select! {
-                () = max_wait => {}
-                // Keep reading the output, so that the server can exit normally instead of with a broken pipe.
-                () = discard_output(&stdout, &mut frames) => unreachable!("reading on never ends"),
+                () = escalation => {}
+                // Keep reading stdout, so that the server can exit normally instead of with a broken pipe.
+                () = discard_stdout(&stdout, &mut frames) => unreachable!("reading on never ends"),
             }
         }
         drop(stdout);
@@ -141,7 +141,7 @@ impl StdioDriver {
             self.exited = flushed.exited;
             self.end_soon(DisconnectCause::Exited, self.limits.drain);
         }
-        if self.exited.is_some() && self.output_ended {
+        if self.exited.is_some() && self.stdout_ended {
             return Poll::Ready(DisconnectCause::Exited);
         }
         let stuck = flushed.stuck_since.map(|since| since + self.limits.write_stall);
@@ -152,25 +152,25 @@ impl StdioDriver {
         self.poll_clock(context, stuck)
     }
 
-    /// Reads and delivers messages. All responses of one turn are delivered before any caller is woken.
+    /// Reads and delivers messages. All responses of one poll are delivered before any caller is woken.
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<DisconnectCause> {
-        if self.output_ended {
+        if self.stdout_ended {
             return Poll::Pending;
         }
         let mut end = ready!(self.poll_delivered(context));
-        if self.delivering.is_none()
+        if self.read_blocked_on.is_none()
             && let Some(pause) = self.engine.budget().throttle().required_pause()
         {
-            self.delivering = Some(Box::pin(async move {
+            self.read_blocked_on = Some(Box::pin(async move {
                 tokio::time::sleep(pause).await;
                 Ok(None)
             }));
         }
-        let (mut turns, mut began) = (0, None);
-        while end.is_pending() && self.delivering.is_none() {
+        let (mut reads, mut began) = (0, None);
+        while end.is_pending() && self.read_blocked_on.is_none() {
             // One read is the common case and needs no clock.
-            if turns == MAX_READS_PER_TURN
-                || (turns > 0 && began.get_or_insert_with(Instant::now).elapsed() > MAX_TURN_TIME)
+            if reads == MAX_READS_PER_POLL
+                || (reads > 0 && began.get_or_insert_with(Instant::now).elapsed() > MAX_POLL_TIME)
             {
                 if self.engine.budget().throttle().is_over_rate() {
                     self.wait_for_turn();
@@ -180,19 +180,19 @@ impl StdioDriver {
                 }
                 break;
             }
-            turns += 1;
+            reads += 1;
             let Poll::Ready(read) = self.poll_read_once(context) else { break };
             end = match read {
                 Ok(0) => {
-                    self.output_ended = true;
-                    self.end_of_output();
+                    self.stdout_ended = true;
+                    self.on_stdout_end();
                     break;
                 }
                 Ok(_) => self.deliver(),
                 Err(error) => Poll::Ready(DisconnectCause::Unreadable(error.kind())),
             };
         }
-        if self.delivering.is_some() {
+        if self.read_blocked_on.is_some() {
             // Poll it at once, so that it registers this task's waker.
             context.waker().wake_by_ref();
         }
@@ -204,11 +204,11 @@ impl StdioDriver {
     }
 
     /// Ready when no large message is being processed and there is no pause; then with the result of
-    /// [`Self::deliver`] for the input that followed.
+    /// [`Self::deliver`] for the lines that followed.
     fn poll_delivered(&mut self, context: &mut Context<'_>) -> Poll<Poll<DisconnectCause>> {
-        let Some(delivering) = &mut self.delivering else { return Poll::Ready(Poll::Pending) };
-        let delivered = ready!(delivering.as_mut().poll(context));
-        self.delivering = None;
+        let Some(pending) = &mut self.read_blocked_on else { return Poll::Ready(Poll::Pending) };
+        let delivered = ready!(pending.as_mut().poll(context));
+        self.read_blocked_on = None;
         Poll::Ready(match delivered {
             Ok(scanner) => {
                 scanner.into_iter().for_each(|scanner| self.frames.return_scanner(scanner));
@@ -244,7 +244,7 @@ impl StdioDriver {
     /// Pauses until it is this reader's turn.
     fn wait_for_turn(&mut self) {
         let budget = self.engine.budget().clone();
-        self.delivering = Some(Box::pin(async move {
+        self.read_blocked_on = Some(Box::pin(async move {
             budget.wait_for_turn().await;
             Ok(None)
         }));
@@ -266,7 +266,7 @@ impl StdioDriver {
                 LineFrame::Large(message) => {
                     self.engine.budget().throttle().record_large(message.len());
                     let engine = Arc::clone(&self.engine);
-                    self.delivering =
+                    self.read_blocked_on =
                         Some(Box::pin(async move { engine.deliver_by_size(message).await.map(|()| None) }));
                     return Poll::Pending;
                 }
@@ -278,7 +278,7 @@ impl StdioDriver {
                 }
                 LineFrame::Endless => return Poll::Ready(DisconnectCause::EndlessLine),
             }
-            if messages.is_multiple_of(MAX_MESSAGES_PER_TURN) && self.engine.budget().throttle().is_over_rate() {
+            if messages.is_multiple_of(MAX_MESSAGES_PER_POLL) && self.engine.budget().throttle().is_over_rate() {
                 self.wait_for_turn();
                 break;
             }
@@ -289,13 +289,13 @@ impl StdioDriver {
                 scanner.push(&unscanned);
                 scanner
             };
-            self.delivering = Some(Box::pin(async move { Ok(budget.offload_if_large(bytes, scan).await) }));
+            self.read_blocked_on = Some(Box::pin(async move { Ok(budget.offload_if_large(bytes, scan).await) }));
         }
         Poll::Pending
     }
 
-    /// Handles the end of the output. Waits briefly for the exit status. An unterminated line is not a message.
-    fn end_of_output(&mut self) {
+    /// Handles the end of stdout. Waits briefly for the exit status. An unterminated line is not a message.
+    fn on_stdout_end(&mut self) {
         if !self.frames.unfinished_line().is_empty() {
             self.engine
                 .counters
@@ -357,8 +357,8 @@ pub(super) async fn wait_for_exit(exit: &mut watch::Receiver<Option<ProcessExit>
     }
 }
 
-/// Reads and discards output, forever.
-async fn discard_output(stdout: &AsyncFd<OwnedFd>, frames: &mut LineSplitter) {
+/// Reads and discards stdout, forever.
+async fn discard_stdout(stdout: &AsyncFd<OwnedFd>, frames: &mut LineSplitter) {
     let buffer = frames.read_space();
     loop {
         let Ok(mut ready) = stdout.readable().await else { return std::future::pending().await };

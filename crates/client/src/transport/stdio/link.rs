@@ -22,19 +22,20 @@ const MAX_COPIED_MESSAGE: usize = 16 << 10;
 const MAX_IDLE_CAPACITY: usize = 8 << 20;
 
 pub(super) struct StdioLink {
-    out: Mutex<StdinBuffer>,
+    state: Mutex<StdioLinkState>,
     /// Maximum buffered bytes before messages are refused.
     limit: usize,
 }
 
-struct StdinBuffer {
+/// The buffer of messages for the server, and the state that the driver reads with every flush.
+struct StdioLinkState {
     /// The server's stdin. `None` once it is closed.
-    pipe: Option<AsyncFd<OwnedFd>>,
+    stdin: Option<AsyncFd<OwnedFd>>,
     /// Bytes to be written, from `head` on.
     buffer: Vec<u8>,
     head: usize,
     /// Total bytes accepted, and total bytes written to the pipe.
-    taken: u64,
+    accepted: u64,
     written: u64,
     /// The driver's waker.
     driver: Option<Waker>,
@@ -42,11 +43,11 @@ struct StdinBuffer {
     stuck_since: Option<Instant>,
     /// Several responses arrived at once: their callers are likely to write soon, so buffer instead of writing one by
     /// one.
-    gather: bool,
+    burst: bool,
     deadline_moved: bool,
     exited: Option<ProcessExit>,
     /// False if the server ended without reading any of its input. Set when the link ends.
-    is_input_read: bool,
+    is_stdin_read: bool,
     state: LinkState,
 }
 
@@ -73,85 +74,85 @@ pub(super) enum LinkState {
 
 impl StdioLink {
     pub fn new(stdin: OwnedFd, limit: usize) -> io::Result<Self> {
-        let pipe = register_fd(stdin, Interest::WRITABLE)?;
-        let out = Mutex::new(StdinBuffer {
-            pipe: Some(pipe),
+        let stdin = register_fd(stdin, Interest::WRITABLE)?;
+        let state = Mutex::new(StdioLinkState {
+            stdin: Some(stdin),
             buffer: Vec::new(),
             head: 0,
-            taken: 0,
+            accepted: 0,
             written: 0,
             driver: None,
             stuck_since: None,
-            gather: false,
+            burst: false,
             deadline_moved: false,
             exited: None,
-            is_input_read: true,
+            is_stdin_read: true,
             state: LinkState::Open,
         });
-        Ok(Self { out, limit })
+        Ok(Self { state, limit })
     }
 
     /// Starts to close: no more messages are accepted, and the driver ends the server.
     pub fn close(&self) {
         let waker = {
-            let mut out = self.lock();
-            out.state = LinkState::Closing;
-            out.driver.take()
+            let mut link = self.lock();
+            link.state = LinkState::Closing;
+            link.driver.take()
         };
         waker.into_iter().for_each(Waker::wake);
     }
 
     /// Writes as much as possible and registers the driver's waker. Returns the state of the link.
-    pub fn poll_flush(&self, context: &mut Context<'_>, gather: bool) -> FlushStatus {
-        let mut out = self.lock();
-        out.gather = gather;
-        match &mut out.driver {
+    pub fn poll_flush(&self, context: &mut Context<'_>, burst: bool) -> FlushStatus {
+        let mut link = self.lock();
+        link.burst = burst;
+        match &mut link.driver {
             Some(known) => known.clone_from(context.waker()),
             none => *none = Some(context.waker().clone()),
         }
-        out.poll_write(context);
+        link.poll_write(context);
         FlushStatus {
-            state: out.state,
-            stuck_since: out.stuck_since,
-            deadline_moved: std::mem::take(&mut out.deadline_moved),
-            exited: out.exited,
+            state: link.state,
+            stuck_since: link.stuck_since,
+            deadline_moved: std::mem::take(&mut link.deadline_moved),
+            exited: link.exited,
         }
     }
 
     /// Informs the driver that the server's own process has ended.
     pub fn server_exited(&self, exit: ProcessExit) {
         let waker = {
-            let mut out = self.lock();
-            out.exited = Some(exit);
-            out.driver.take()
+            let mut link = self.lock();
+            link.exited = Some(exit);
+            link.driver.take()
         };
         waker.into_iter().for_each(Waker::wake);
     }
 
     /// Records whether the server has read any of its input, while the pipe is still open.
-    pub fn record_unread_input(&self) {
-        let mut out = self.lock();
-        let unread = out.pipe.as_ref().and_then(|pipe| rustix::io::ioctl_fionread(pipe.get_ref()).ok());
-        out.is_input_read = unread.is_none_or(|unread| unread < out.written);
+    pub fn record_unread_stdin(&self) {
+        let mut link = self.lock();
+        let unread = link.stdin.as_ref().and_then(|stdin| rustix::io::ioctl_fionread(stdin.get_ref()).ok());
+        link.is_stdin_read = unread.is_none_or(|unread| unread < link.written);
     }
 
     /// Reports whether the server may have read some of its input.
-    pub fn is_input_read(&self) -> bool {
-        self.lock().is_input_read
+    pub fn is_stdin_read(&self) -> bool {
+        self.lock().is_stdin_read
     }
 
     /// Closes the server's stdin.
-    pub fn close_input(&self) {
-        let mut out = self.lock();
-        out.write_now();
-        out.pipe = None;
-        if out.state == LinkState::Open {
-            out.state = LinkState::Closing;
+    pub fn close_stdin(&self) {
+        let mut link = self.lock();
+        link.write_now();
+        link.stdin = None;
+        if link.state == LinkState::Open {
+            link.state = LinkState::Closing;
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, StdinBuffer> {
-        self.out.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, StdioLinkState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -159,21 +160,21 @@ impl Link for StdioLink {
     fn submit(&self, message: OutgoingMessage<'_>) -> Result<Ticket, SubmitError> {
         let (parts, length) = (message.parts, message.len());
         let (ticket, waker) = {
-            let mut out = self.lock();
-            match out.state {
+            let mut link = self.lock();
+            match link.state {
                 LinkState::Open => {}
                 LinkState::Broken => return Err(SubmitError::Broken),
                 LinkState::Closing => return Err(SubmitError::Closed),
             }
-            let waiting = out.buffer.len() - out.head;
+            let waiting = link.buffer.len() - link.head;
             // One message is always accepted if the buffer is empty: its own size is bounded elsewhere.
             if waiting > 0 && waiting + length > self.limit {
                 return Err(SubmitError::Full);
             }
-            let ticket = Ticket(out.taken);
-            out.accept(parts, length);
-            let left = out.head < out.buffer.len() || out.state != LinkState::Open;
-            (ticket, if left { out.driver.take() } else { None })
+            let ticket = Ticket(link.accepted);
+            link.accept(parts, length);
+            let left = link.head < link.buffer.len() || link.state != LinkState::Open;
+            (ticket, if left { link.driver.take() } else { None })
         };
         waker.into_iter().for_each(Waker::wake);
         Ok(ticket)
@@ -185,19 +186,19 @@ impl Link for StdioLink {
 
     fn wake(&self) {
         let waker = {
-            let mut out = self.lock();
-            out.deadline_moved = true;
-            out.driver.take()
+            let mut link = self.lock();
+            link.deadline_moved = true;
+            link.driver.take()
         };
         waker.into_iter().for_each(Waker::wake);
     }
 }
 
-impl StdinBuffer {
+impl StdioLinkState {
     /// Accepts a message: writes it to the pipe if the buffer is empty, otherwise appends it to the buffer.
     fn accept(&mut self, parts: &[&[u8]], length: usize) {
-        self.taken += length as u64;
-        let nothing_waits = self.head == self.buffer.len() && !self.gather;
+        self.accepted += length as u64;
+        let nothing_waits = self.head == self.buffer.len() && !self.burst;
         let mut done = if nothing_waits && length > MAX_COPIED_MESSAGE { self.write_parts(parts) } else { 0 };
         self.make_room(length - done);
         for part in parts {
@@ -221,20 +222,20 @@ impl StdinBuffer {
     }
 
     fn write_parts(&mut self, parts: &[&[u8]]) -> usize {
-        let Some(pipe) = &self.pipe else { return 0 };
+        let Some(stdin) = &self.stdin else { return 0 };
         let mut slices = [IoSlice::new(&[]); 24];
         for (slice, part) in slices.iter_mut().zip(parts) {
             *slice = IoSlice::new(part);
         }
-        let result = rustix::io::writev(pipe.get_ref(), &slices[..parts.len().min(slices.len())]);
+        let result = rustix::io::writev(stdin.get_ref(), &slices[..parts.len().min(slices.len())]);
         self.record_write(result).unwrap_or(0)
     }
 
     /// Writes from the buffer until it is empty or the pipe is full.
     fn write_now(&mut self) {
         while self.head < self.buffer.len() {
-            let Some(pipe) = &self.pipe else { return };
-            let result = rustix::io::write(pipe.get_ref(), &self.buffer[self.head..]);
+            let Some(stdin) = &self.stdin else { return };
+            let result = rustix::io::write(stdin.get_ref(), &self.buffer[self.head..]);
             match self.record_write(result) {
                 Some(count) => self.head += count,
                 None => return,
@@ -254,8 +255,8 @@ impl StdinBuffer {
                 self.stuck_since = None;
                 return;
             }
-            let Some(pipe) = &self.pipe else { return };
-            match pipe.poll_write_ready(context) {
+            let Some(stdin) = &self.stdin else { return };
+            match stdin.poll_write_ready(context) {
                 Poll::Ready(Ok(mut ready)) => ready.clear_ready(),
                 Poll::Ready(Err(_)) => self.state = LinkState::Broken,
                 Poll::Pending => {

@@ -46,8 +46,8 @@ impl ServerStarter for Arc<PreparedCommand> {
 /// Starts the server and the task that drives its streams.
 async fn open(prepared: &PreparedCommand, opening: LinkSetup) -> Result<ServerLink, ConnectCause> {
     check_launch(prepared.launch_check.as_ref(), Some(&prepared.program)).await?;
-    let pending_reply = prepared.start_request(opening.limits.orphan_grace);
-    let (process, streams) = launch(pending_reply, opening.guard.clone()).await.map_err(|error| match error {
+    let start_request = prepared.start_request(opening.limits.orphan_grace);
+    let (process, streams) = launch(start_request, opening.guard.clone()).await.map_err(|error| match error {
         LaunchError::Server(error) if is_executable_error(&error) => {
             ConnectCause::NotExecutable { program: prepared.program.clone(), error }
         }
@@ -64,8 +64,8 @@ async fn open(prepared: &PreparedCommand, opening: LinkSetup) -> Result<ServerLi
     }
     let stderr_reader =
         stderr::spawn_reader(streams.stderr, ring.clone(), engine.budget().clone()).map_err(ConnectCause::Spawn)?;
-    let (mut exit, told) = (process.exit(), link.clone());
-    tokio::spawn(async move { told.server_exited(driver::wait_for_exit(&mut exit).await) });
+    let (mut exit, exited_link) = (process.exit(), link.clone());
+    tokio::spawn(async move { exited_link.server_exited(driver::wait_for_exit(&mut exit).await) });
     let (done, ended) = watch::channel(false);
     let driver =
         StdioDriver::new(engine.clone(), link.clone(), streams.stdout, process, limits).map_err(ConnectCause::Spawn)?;
@@ -79,10 +79,10 @@ async fn open(prepared: &PreparedCommand, opening: LinkSetup) -> Result<ServerLi
     };
     let task = tokio::spawn(drive.instrument(opening.span));
     let streams = StdioLinkHandle { link, stderr: ring, driver: task.abort_handle(), ended };
-    let mut open = ServerLink::new(engine, Transport::Stdio, streams);
-    open.process = Some(facts);
-    open.detail = format!("process {}, containment: {}", facts.pid, facts.containment);
-    Ok(open)
+    let mut server_link = ServerLink::new(engine, Transport::Stdio, streams);
+    server_link.process = Some(facts);
+    server_link.detail = format!("process {}, containment: {}", facts.pid, facts.containment);
+    Ok(server_link)
 }
 
 fn is_executable_error(error: &io::Error) -> bool {
@@ -97,8 +97,8 @@ impl LinkHandle for StdioLinkHandle {
         self.stderr.lock().unwrap_or_else(std::sync::PoisonError::into_inner).tail(lines)
     }
 
-    fn is_input_read(&self) -> bool {
-        self.link.is_input_read()
+    fn is_stdin_read(&self) -> bool {
+        self.link.is_stdin_read()
     }
 
     fn close(&self) -> BoxedFuture<()> {
