@@ -16,13 +16,13 @@ pub struct Limits {
     pub request: usize,
     /// Maximum bytes of an error's data, of a log message and of the server's description of itself. Anything larger is
     /// left out.
-    pub remark: usize,
+    pub max_server_text: usize,
     /// Maximum bytes of large messages and results of one server in memory at once.
-    pub held: usize,
+    pub memory_budget: usize,
     /// The same over all servers: connections created with clones of these limits share it.
-    pub held_in_all: ByteBudget,
+    pub memory_budget_in_all: ByteBudget,
     /// Maximum bytes of an oversized message that are skipped in search of its id, before the link is closed.
-    pub discard: usize,
+    pub max_skipped: usize,
     /// Maximum bytes in the write queue before new calls are refused.
     pub queued: usize,
     /// Maximum calls in flight at once.
@@ -56,7 +56,7 @@ pub struct Limits {
     /// Timeout of a call regardless of progress.
     pub call_max: Duration,
     /// Timeout for the user to answer a request from the server. The timeouts of its calls may be paused for as long.
-    pub ask: Duration,
+    pub ask_timeout: Duration,
     /// Maximum prompts to the user per minute and server. More are declined without prompting.
     pub asks_per_minute: usize,
     /// Maximum input-required rounds of one call.
@@ -84,7 +84,7 @@ pub struct Limits {
     /// Delay before a stream is resumed if the server does not specify one.
     pub resume: Duration,
     /// Time to remember that a server speaks an older transport.
-    pub verdict: Duration,
+    pub transport_cache_ttl: Duration,
     /// Timeout for the server to read its input while data is waiting to be written.
     pub write_stall: Duration,
     /// Time to wait for the exit status after the server's output has ended.
@@ -106,10 +106,10 @@ impl Default for Limits {
         Self {
             message: 8 << 20,
             request: 1 << 20,
-            remark: 64 << 10,
-            held: 16 << 20,
-            held_in_all: ByteBudget::new(32 << 20),
-            discard: 256 << 20,
+            max_server_text: 64 << 10,
+            memory_budget: 16 << 20,
+            memory_budget_in_all: ByteBudget::new(32 << 20),
+            max_skipped: 256 << 20,
             queued: 32 << 20,
             in_flight: 16_384,
             bounds: JsonLimits::default(),
@@ -126,7 +126,7 @@ impl Default for Limits {
             startup: Duration::from_secs(60),
             call: Duration::from_secs(30),
             call_max: Duration::from_secs(300),
-            ask: Duration::from_secs(600),
+            ask_timeout: Duration::from_secs(600),
             asks_per_minute: 30,
             rounds: 8,
             round_questions: 16,
@@ -140,7 +140,7 @@ impl Default for Limits {
             endpoint: Duration::from_secs(10),
             send_again: Duration::from_millis(250),
             resume: Duration::from_secs(1),
-            verdict: Duration::from_secs(3600),
+            transport_cache_ttl: Duration::from_secs(3600),
             write_stall: Duration::from_secs(10),
             exit_wait: Duration::from_millis(500),
             drain: Duration::from_secs(1),
@@ -160,11 +160,11 @@ impl Limits {
     /// own that hold two such messages.
     pub fn set_message(&mut self, bytes: usize) {
         self.message = bytes.clamp(1, MAX_MESSAGE_BYTES);
-        if 2 * self.message > self.held {
-            self.held = 2 * self.message;
-            self.held_in_all = ByteBudget::new(self.held);
-            self.discard = self.discard.max(self.held);
-            self.queued = self.queued.max(self.held);
+        if 2 * self.message > self.memory_budget {
+            self.memory_budget = 2 * self.message;
+            self.memory_budget_in_all = ByteBudget::new(self.memory_budget);
+            self.max_skipped = self.max_skipped.max(self.memory_budget);
+            self.queued = self.queued.max(self.memory_budget);
         }
     }
 
@@ -176,7 +176,7 @@ impl Limits {
         self
     }
 
-    /// Divides the timeouts and delays by a factor, for tests. `local_stall` and `verdict` stay as they are.
+    /// Divides the timeouts and delays by a factor, for tests. `local_stall` and `transport_cache_ttl` stay as they are.
     #[must_use]
     pub fn with_delays_divided(mut self, factor: u32) -> Self {
         for delay in [
@@ -184,7 +184,7 @@ impl Limits {
             &mut self.startup,
             &mut self.call,
             &mut self.call_max,
-            &mut self.ask,
+            &mut self.ask_timeout,
             &mut self.listen_again,
             &mut self.task_poll,
             &mut self.dial,

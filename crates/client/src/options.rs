@@ -72,7 +72,7 @@ pub struct ConnectOptions {
     /// Identifies the authorization in use, which separates private cached results.
     pub authorization: AuthorizationId,
     /// Cache of detected transports, if shared with other connections.
-    pub verdicts: Option<Arc<TransportCache>>,
+    pub transport_cache: Option<Arc<TransportCache>>,
 }
 
 /// Options of one request on a connection: timeouts, progress and metadata.

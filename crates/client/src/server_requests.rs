@@ -138,7 +138,7 @@ impl ServerRequestHandler {
 
     /// Forwards a log message to the log sink, with the server's secrets removed.
     pub fn log(&self, params: Option<RawJson>) {
-        if params.as_ref().is_some_and(|params| params.as_bytes().len() > self.limits.remark) {
+        if params.as_ref().is_some_and(|params| params.as_bytes().len() > self.limits.max_server_text) {
             return self.counters.count_and_warn(CounterKind::Oversized, "discarded a log message over the size limit");
         }
         let wanted = *self.level.lock().unwrap_or_else(PoisonError::into_inner);
@@ -161,7 +161,7 @@ impl ServerRequestHandler {
         if !self.try_count_prompt() {
             return ElicitationResponse::Decline;
         }
-        with_timeout(self.limits.ask, elicitor.elicit(&self.server, Elicitation::Url(page)))
+        with_timeout(self.limits.ask_timeout, elicitor.elicit(&self.server, Elicitation::Url(page)))
             .await
             .unwrap_or(ElicitationResponse::Cancel)
     }
@@ -188,7 +188,7 @@ impl ServerRequestHandler {
             return Ok(PendingReply { person: false, work: Box::pin(std::future::ready(answer)) });
         }
         let asking = elicitor.elicit(&self.server, question.clone());
-        let limit = self.limits.ask;
+        let limit = self.limits.ask_timeout;
         let work = async move {
             let answer = with_timeout(limit, asking).await.unwrap_or(ElicitationResponse::Cancel);
             Ok(complete_answer(&question, answer).to_raw())
@@ -206,7 +206,7 @@ impl ServerRequestHandler {
             return Err(RequestRefusal::new(USER_REJECTED, "too many requests"));
         }
         let sampling = sampler.sample(&self.server, request);
-        let limit = self.limits.ask;
+        let limit = self.limits.ask_timeout;
         let work = async move {
             match with_timeout(limit, sampling).await {
                 Some(Ok(message)) => Ok(message),

@@ -76,7 +76,7 @@ async fn oversized_list_fails_and_releases_its_memory() {
     let limits = Limits::default();
     let connection = connect(&limits, |message| page("tools", message, 74, 100_000)).await;
     assert_eq!(problem(connection.list_tools().await), "more than 4194304 bytes");
-    assert_eq!((limits.lists_in_all.used(), limits.held_in_all.used()), (0, 0));
+    assert_eq!((limits.lists_in_all.used(), limits.memory_budget_in_all.used()), (0, 0));
 }
 
 #[tokio::test]
@@ -134,7 +134,7 @@ async fn oversized_item_is_withheld_and_uncharged() {
 #[tokio::test]
 async fn unreleased_results_limit_further_results() {
     let mut limits = Limits::default();
-    (limits.held, limits.held_in_all) = (5 * MIB, ByteBudget::new(7 * MIB));
+    (limits.memory_budget, limits.memory_budget_in_all) = (5 * MIB, ByteBudget::new(7 * MIB));
     let large = |_: &Value| json!({ "content": [{ "type": "text", "text": "t".repeat(2 * MIB) }] }).to_string();
     let (one, other) = (connect(&limits, large).await, connect(&limits, large).await);
     let first = call(&one).await.unwrap();
@@ -149,7 +149,7 @@ async fn unreleased_results_limit_further_results() {
 #[tokio::test]
 async fn small_results_are_not_charged() {
     let mut limits = Limits::default();
-    limits.held_in_all = ByteBudget::new(0);
+    limits.memory_budget_in_all = ByteBudget::new(0);
     let connection = connect(&limits, |_| json!({ "content": [{ "type": "text", "text": "t" }] }).to_string()).await;
     assert!(call(&connection).await.is_ok());
 }
@@ -167,15 +167,15 @@ async fn server_instructions_are_truncated() {
 async fn http_bodies_and_events_are_charged_to_the_budget() {
     for media in ["application/json", "text/event-stream"] {
         let mut limits = Limits::default();
-        limits.held = 5 * MIB;
+        limits.memory_budget = 5 * MIB;
         let connection = connect_http(&HttpSpec::new(serve(media)), options(&limits)).await.unwrap();
         let first = call(&connection).await.unwrap();
-        let used = limits.held_in_all.used();
+        let used = limits.memory_budget_in_all.used();
         assert!((2 * MIB..5 * MIB).contains(&used), "{media}: {used}");
         let exceeded = BudgetExceeded { scope: BudgetScope::Server, limit: 5 * MIB };
         assert_eq!(discarded(call(&connection).await), exceeded, "{media}");
         drop(first);
-        assert_eq!(limits.held_in_all.used(), 0, "{media}");
+        assert_eq!(limits.memory_budget_in_all.used(), 0, "{media}");
         assert!(call(&connection).await.is_ok(), "{media}: the connection goes on");
     }
 }

@@ -487,7 +487,7 @@ impl HostBuilder {
                 polls: Default::default(),
                 watches: Default::default(),
                 services: OnceLock::new(),
-                verdicts: Arc::new(TransportCache::default()),
+                transport_cache: Arc::new(TransportCache::default()),
                 dice: AtomicU64::new(u64::from_ne_bytes(seed) | 1),
                 closing: tokio::sync::watch::Sender::new(false),
                 generations: AtomicU64::new(0),

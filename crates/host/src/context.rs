@@ -81,7 +81,7 @@ pub(crate) struct HostContext {
     pub polls: PollSubscriptions,
     pub watches: AgentSubscriptions,
     pub services: OnceLock<ClientServices>,
-    pub verdicts: Arc<TransportCache>,
+    pub transport_cache: Arc<TransportCache>,
     pub dice: AtomicU64,
     /// Set once the host is closing.
     pub closing: watch::Sender<bool>,
@@ -114,11 +114,11 @@ impl HostContext {
             None => self.default_connect_options(),
         };
         // All servers of a host share its budgets, even with custom options.
-        options.limits.held_in_all = self.options.limits.held_in_all.clone();
+        options.limits.memory_budget_in_all = self.options.limits.memory_budget_in_all.clone();
         options.limits.lists_in_all = self.options.limits.lists_in_all.clone();
         options.name = server.name.as_str().to_owned();
         options.services = self.services.get().cloned().unwrap_or_default();
-        options.verdicts = Some(Arc::clone(&self.verdicts));
+        options.transport_cache = Some(Arc::clone(&self.transport_cache));
         server.set_authorizer(self, &mut options);
         options
     }

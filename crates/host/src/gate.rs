@@ -363,7 +363,7 @@ impl RuleGate {
     /// Prompts the person, unless the answer to another prompt has settled the question. Ends with the host.
     async fn prompt(self: Arc<Self>, pending: PendingAttempt) -> Result<(), CallRefusal> {
         let Some(context) = self.context() else { return Err(declined_refusal(None)) };
-        let (time, mut closing) = (context.options.limits.ask, context.closing.subscribe());
+        let (time, mut closing) = (context.options.limits.ask_timeout, context.closing.subscribe());
         drop(context);
         tokio::select! {
             answer = self.prompt_exclusively(pending, time) => answer,

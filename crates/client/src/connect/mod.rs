@@ -183,7 +183,7 @@ impl ConnectAttempt {
             log: self.options.process_log.clone(),
             protocol: protocol.clone(),
             limits: limits.clone(),
-            budget: limits.held_in_all.for_server(limits.held),
+            budget: limits.memory_budget_in_all.for_server(limits.memory_budget),
             guard: self.options.guard.clone(),
             span: self.span.clone(),
         };
@@ -363,7 +363,7 @@ impl ConnectAttempt {
 
     fn into_connection(self, started: OpenedServer, introduction: NegotiatedServer) -> Connection {
         let NegotiatedServer { revision, capabilities, server_info, instructions } = introduction;
-        let most = self.options.limits.remark;
+        let most = self.options.limits.max_server_text;
         let instructions = instructions.map(|text| truncate_text(text, most));
         let server_info = server_info.map(|Implementation { name, version, title }| Implementation {
             name: truncate_text(name, most),

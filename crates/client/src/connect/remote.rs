@@ -50,27 +50,27 @@ type NegotiationResult = Result<(OpenedServer, NegotiatedServer), ConnectCause>;
 impl ConnectAttempt {
     /// Tries the cached transport first, and detects it again if it no longer works.
     async fn detect_transport(&mut self, spec: &HttpSpec, remote: &RemoteServer) -> NegotiationResult {
-        let verdicts = self.options.verdicts.clone();
-        let kept = self.options.limits.verdict;
-        let known = verdicts.as_ref().and_then(|verdicts| verdicts.find(&spec.url, kept));
+        let cache = self.options.transport_cache.clone();
+        let ttl = self.options.limits.transport_cache_ttl;
+        let known = cache.as_ref().and_then(|cache| cache.find(&spec.url, ttl));
         let met = match known {
-            Some(verdict) => self.try_cached_transport(verdict, remote).await,
+            Some(detected) => self.try_cached_transport(detected, remote).await,
             None => self.try_transports(remote).await,
         };
-        if let (Ok((started, introduction)), Some(verdicts)) = (&met, verdicts) {
-            let verdict = detected_transport(started, introduction);
-            if known == Some(DetectedTransport::Stateless) && verdict != DetectedTransport::Stateless {
+        if let (Ok((started, introduction)), Some(cache)) = (&met, cache) {
+            let detected = detected_transport(started, introduction);
+            if known == Some(DetectedTransport::Stateless) && detected != DetectedTransport::Stateless {
                 // Possibly a downgrade by an intermediary.
                 tracing::warn!(server = self.options.name, "server now speaks an older transport than last time");
             }
-            verdicts.record(&spec.url, verdict);
+            cache.record(&spec.url, detected);
         }
         met
     }
 
-    async fn try_cached_transport(&mut self, verdict: DetectedTransport, remote: &RemoteServer) -> NegotiationResult {
-        self.tracer.record_unredacted("recall", StepOutcome::Fine, verdict);
-        match self.negotiate_as(verdict, remote).await {
+    async fn try_cached_transport(&mut self, detected: DetectedTransport, remote: &RemoteServer) -> NegotiationResult {
+        self.tracer.record_unredacted("recall", StepOutcome::Fine, detected);
+        match self.negotiate_as(detected, remote).await {
             Err(
                 ConnectCause::Status { .. }
                 | ConnectCause::Refused(_)
@@ -90,13 +90,13 @@ impl ConnectAttempt {
         }
     }
 
-    async fn negotiate_as(&mut self, verdict: DetectedTransport, remote: &RemoteServer) -> NegotiationResult {
+    async fn negotiate_as(&mut self, detected: DetectedTransport, remote: &RemoteServer) -> NegotiationResult {
         let negotiation = self.options.negotiation;
-        if verdict == DetectedTransport::Handshake {
+        if detected == DetectedTransport::Handshake {
             self.options.negotiation = NegotiationMode::Handshake;
         }
         let form =
-            if verdict == DetectedTransport::Sse { HttpTransportKind::Sse } else { HttpTransportKind::Streamable };
+            if detected == DetectedTransport::Sse { HttpTransportKind::Sse } else { HttpTransportKind::Streamable };
         let met = self.start_and_negotiate(&remote.with_transport(form)).await;
         self.options.negotiation = negotiation;
         met

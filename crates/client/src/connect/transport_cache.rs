@@ -38,22 +38,22 @@ pub struct TransportCache(Mutex<HashMap<(Origin, String), CachedTransport>>);
 
 #[derive(Clone, Copy)]
 struct CachedTransport {
-    verdict: DetectedTransport,
+    transport: DetectedTransport,
     at: Instant,
 }
 
 impl TransportCache {
-    pub(crate) fn find(&self, url: &Url, kept: Duration) -> Option<DetectedTransport> {
-        let noted = self.entries().get(&cache_key(url)).copied()?;
-        (noted.at.elapsed() < kept).then_some(noted.verdict)
+    pub(crate) fn find(&self, url: &Url, ttl: Duration) -> Option<DetectedTransport> {
+        let cached = self.entries().get(&cache_key(url)).copied()?;
+        (cached.at.elapsed() < ttl).then_some(cached.transport)
     }
 
-    pub(crate) fn record(&self, url: &Url, verdict: DetectedTransport) {
-        let mut noted = self.entries();
-        if noted.len() >= MAX_SERVERS {
-            noted.clear();
+    pub(crate) fn record(&self, url: &Url, transport: DetectedTransport) {
+        let mut cached = self.entries();
+        if cached.len() >= MAX_SERVERS {
+            cached.clear();
         }
-        noted.insert(cache_key(url), CachedTransport { verdict, at: Instant::now() });
+        cached.insert(cache_key(url), CachedTransport { transport, at: Instant::now() });
     }
 
     fn entries(&self) -> MutexGuard<'_, HashMap<(Origin, String), CachedTransport>> {
@@ -72,15 +72,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn detected_transport_is_cached_per_endpoint_until_expiry() {
-        let verdicts = TransportCache::default();
+        let cache = TransportCache::default();
         let url = |text: &str| Url::parse(text).unwrap();
-        let kept = Duration::from_secs(60);
-        verdicts.record(&url("http://a.test/mcp"), DetectedTransport::Handshake);
-        assert_eq!(verdicts.find(&url("http://a.test/mcp?x=1"), kept), Some(DetectedTransport::Handshake));
+        let ttl = Duration::from_secs(60);
+        cache.record(&url("http://a.test/mcp"), DetectedTransport::Handshake);
+        assert_eq!(cache.find(&url("http://a.test/mcp?x=1"), ttl), Some(DetectedTransport::Handshake));
         for other in ["http://a.test/sse", "https://a.test/mcp", "http://a.test:81/mcp", "http://b.test/mcp"] {
-            assert_eq!(verdicts.find(&url(other), kept), None, "{other}");
+            assert_eq!(cache.find(&url(other), ttl), None, "{other}");
         }
-        tokio::time::advance(kept).await;
-        assert_eq!(verdicts.find(&url("http://a.test/mcp"), kept), None);
+        tokio::time::advance(ttl).await;
+        assert_eq!(cache.find(&url("http://a.test/mcp"), ttl), None);
     }
 }

@@ -300,7 +300,7 @@ impl Engine {
 
     /// Decodes an error for the caller. Omits data over the limit and truncates a long message.
     fn decode_error(&self, error: &[u8]) -> CallError {
-        let read = match error.len() > self.limits.remark {
+        let read = match error.len() > self.limits.max_server_text {
             true => decode_large_error(error, &self.limits.bounds),
             false => RpcError::from_raw(RawJson::new_unchecked(Bytes::copy_from_slice(error)), &self.limits.bounds),
         };

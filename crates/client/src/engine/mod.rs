@@ -210,7 +210,7 @@ impl Engine {
             when_dropped: request.when_dropped,
             // Treated as possibly sent until the link reports otherwise.
             ticket: None,
-            pause_left: self.limits.ask,
+            pause_left: self.limits.ask_timeout,
             detached: false,
         };
         let (id, needs_rearm) = self.table().insert(waiting)?;

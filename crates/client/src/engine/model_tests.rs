@@ -115,7 +115,7 @@ impl EngineModel {
         protocol.set_revision(Revision::LATEST_STATELESS);
         let observer = WireObserver { redactor: Arc::new(redactor), ..WireObserver::default() };
         let limits = Limits::default();
-        let budget = limits.held_in_all.for_server(limits.held);
+        let budget = limits.memory_budget_in_all.for_server(limits.memory_budget);
         let engine = Engine::new(observer, link.clone(), protocol, limits, budget);
         Self { engine, link, calls: BTreeMap::new(), closed: false }
     }

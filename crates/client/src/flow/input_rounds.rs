@@ -127,7 +127,7 @@ async fn visit_page(connection: &Connection, page: UrlRequest) -> Result<(), Cal
         () = told => {}
         () = inner.protocol.request_handler.wait_for_page(&page) => {}
         // No completion was reported: repeat the call, and the server decides.
-        () = tokio::time::sleep(inner.limits.ask) => {}
+        () = tokio::time::sleep(inner.limits.ask_timeout) => {}
     }
     Ok(())
 }

@@ -466,7 +466,7 @@ async fn prompt_timeout_starts_when_prompt_is_shown() {
     let (shifty, person) =
         (Shifty::new(), hesitant(&[PermissionAnswer::Once, PermissionAnswer::Once, PermissionAnswer::Once]));
     let host = builder(&shifty).asker(Arc::new(At(Arc::clone(&person)))).start().await.unwrap();
-    let time = wharf::Limits::default().ask;
+    let time = wharf::Limits::default().ask_timeout;
     let calls: Vec<_> = (0..3)
         .map(|_| {
             let host = host.clone();

@@ -30,7 +30,7 @@ pub(super) struct LineSplitter {
     unscanned: Option<Bytes>,
     at_start: bool,
     limit: usize,
-    discard: usize,
+    max_skipped: usize,
     /// Bytes of lines over a limit since the connection began.
     discarded: usize,
 }
@@ -76,7 +76,7 @@ impl LineSplitter {
             unscanned: None,
             at_start: true,
             limit: limits.message,
-            discard: limits.discard,
+            max_skipped: limits.max_skipped,
             discarded: 0,
         }
     }
@@ -197,7 +197,7 @@ impl LineSplitter {
             return None;
         }
         self.skip_line(LineExcess::Message);
-        self.oversized.as_ref().filter(|oversized| oversized.length > self.discard).map(|_| LineFrame::Endless)
+        self.oversized.as_ref().filter(|oversized| oversized.length > self.max_skipped).map(|_| LineFrame::Endless)
     }
 
     /// Scans a line without storing it, up to the searched position.
@@ -220,7 +220,7 @@ impl LineSplitter {
     /// endless one is recognised within a second; a server that goes on sending such lines is held to its rate.
     fn discard_cost(&mut self, bytes: usize) -> usize {
         self.discarded = self.discarded.saturating_add(bytes);
-        if self.discarded > self.discard { bytes } else { bytes / 4 }
+        if self.discarded > self.max_skipped { bytes } else { bytes / 4 }
     }
 
     /// Gives the buffer away and keeps the input after the line, which is at most one read.
@@ -241,12 +241,12 @@ mod tests {
     use crate::budget::ByteBudget;
 
     /// Feeds pieces and collects the output, lines as text.
-    fn check(limit: usize, discard: usize, pieces: &[&[u8]]) -> Vec<String> {
-        check_within(&ByteBudget::new(64 << 20), limit, discard, pieces)
+    fn check(limit: usize, max_skipped: usize, pieces: &[&[u8]]) -> Vec<String> {
+        check_within(&ByteBudget::new(64 << 20), limit, max_skipped, pieces)
     }
 
-    fn check_within(budget: &ByteBudget, limit: usize, discard: usize, pieces: &[&[u8]]) -> Vec<String> {
-        let limits = Limits { message: limit, discard, ..Limits::default() };
+    fn check_within(budget: &ByteBudget, limit: usize, max_skipped: usize, pieces: &[&[u8]]) -> Vec<String> {
+        let limits = Limits { message: limit, max_skipped, ..Limits::default() };
         let mut frames = LineSplitter::new(&limits, budget.for_server(64 << 20));
         let mut out = Vec::new();
         for piece in pieces {
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn discarded_bytes_past_one_endless_line_count_fully() {
-        let limits = Limits { message: 100, discard: 1000, ..Limits::default() };
+        let limits = Limits { message: 100, max_skipped: 1000, ..Limits::default() };
         let mut lines = LineSplitter::new(&limits, ByteBudget::new(64 << 20).for_server(64 << 20));
         assert_eq!([400, 400, 400].map(|bytes| lines.discard_cost(bytes)), [100, 100, 400]);
     }

@@ -26,7 +26,7 @@ pub async fn remembered(cell: &Cell) -> Problems {
     for (fault, eras, probes) in [("ok", ["2025", "2025"], 1), ("H37", ["2025", "2026"], 3)] {
         let cell = &with_fault(cell, fault);
         let (server, mut options) = (Fixture::start(cell), cell.options());
-        options.verdicts = Some(Arc::new(TransportCache::default()));
+        options.transport_cache = Some(Arc::new(TransportCache::default()));
         for era in eras {
             match connect_http(&server.spec(), options.clone()).await {
                 Ok(connection) => {
