@@ -25,7 +25,7 @@ pub use disconnect::{DisconnectCause, DisconnectReport};
 pub enum CallError {
     /// The server returned an error, with a code and optional data.
     #[error("server returned an error: {} (code {})", UntrustedText::new(.0.message.as_str()).truncate(500), .0.code)]
-    Refused(RpcError),
+    ErrorResponse(RpcError),
     /// The response violates the protocol.
     #[error("server response violates the protocol: {0}")]
     Protocol(String),
@@ -120,8 +120,8 @@ impl CallError {
     }
 
     /// Reports whether the server returned an error.
-    pub fn is_refusal(&self) -> bool {
-        matches!(self, Self::Refused(_))
+    pub fn is_error_response(&self) -> bool {
+        matches!(self, Self::ErrorResponse(_))
     }
 
     /// Reports whether a login would help.
@@ -272,7 +272,7 @@ pub enum ConnectCause {
     },
     /// The server rejected the handshake.
     #[error("server rejected the handshake: {} (code {})", UntrustedText::new(.0.message.as_str()).truncate(500), .0.code)]
-    Refused(RpcError),
+    ErrorResponse(RpcError),
     /// The server and the client have no revision in common; the revisions the server supports.
     #[error("no common protocol revision: server supports {}, Wharf supports {} to {}", RevisionNames(.0), Revision::ALL[0], Revision::LATEST_STATELESS)]
     NoCommonRevision(Vec<String>),
@@ -344,10 +344,10 @@ impl ConnectError {
     /// Converts the error of a failed handshake call.
     pub(crate) fn cause_from_call(error: CallError) -> ConnectCause {
         match error {
-            CallError::Refused(error) if error.code == code::UNSUPPORTED_REVISION => {
+            CallError::ErrorResponse(error) if error.code == code::UNSUPPORTED_REVISION => {
                 ConnectCause::NoCommonRevision(crate::era::supported_revisions(&error))
             }
-            CallError::Refused(error) => ConnectCause::Refused(error),
+            CallError::ErrorResponse(error) => ConnectCause::ErrorResponse(error),
             CallError::TimedOut { after, hint, .. } => ConnectCause::TimedOut { after, hint },
             CallError::ServerGone(gone) | CallError::OutcomeUnknown(gone) => ConnectCause::Gone(gone),
             CallError::Protocol(what) => ConnectCause::Protocol(what),

@@ -81,7 +81,7 @@ impl HostContext {
 
     /// Returns an error if a rule denies everything the server offers.
     pub fn check_not_denied(&self, server: &Server) -> Result<(), HostError> {
-        self.denial_of(server).map_or(Ok(()), |refusal| Err(HostError::Refused(refusal)))
+        self.denial_of(server).map_or(Ok(()), |refusal| Err(HostError::Denied(refusal)))
     }
 
     /// Checks an access with the gate. Waits for the answer if the gate prompts a person.
@@ -97,7 +97,7 @@ impl HostContext {
             GateDecision::Refuse(refusal) => Err(refusal),
             GateDecision::Ask(answer) => answer.await.map(|()| PermissionSource::Person),
         };
-        by.map(|by| PermittedAccess { tool, by }).map_err(HostError::Refused)
+        by.map(|by| PermittedAccess { tool, by }).map_err(HostError::Denied)
     }
 
     /// Checks an access to a resource. Waits for the server's lists if the decision needs them and they are not loaded

@@ -193,7 +193,7 @@ impl AuditLog {
 /// Formats an error for the log. Servers often repeat their input in an error, so only the code of a refusal is logged.
 fn describe_error(error: &HostError) -> String {
     match error {
-        HostError::Call { error: CallError::Refused(refused), .. } => {
+        HostError::Call { error: CallError::ErrorResponse(refused), .. } => {
             format!("refused by the server (code {})", refused.code)
         }
         other => UntrustedText::new(other.to_string()).truncate(500).to_string(),

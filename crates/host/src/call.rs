@@ -136,7 +136,7 @@ impl HostContext {
     ) -> Result<T, HostError> {
         let tool = self.find_permitted_tool(id, arguments, options).await?;
         match attempt(tool).await {
-            Err(HostError::Refused(refusal)) if refusal.reason == RefusalReason::ApprovalStale => {
+            Err(HostError::Denied(refusal)) if refusal.reason == RefusalReason::ApprovalStale => {
                 attempt(self.find_permitted_tool(id, arguments, options).await?).await
             }
             outcome => outcome,
@@ -186,7 +186,7 @@ impl HostContext {
             Some(reason) => {
                 let why = format!("the tool is quarantined until a person reviews and releases it: {reason}");
                 let hint = self.remedy_text(Remedy::Release(id));
-                Err(HostError::Refused(CallRefusal::new(RefusalReason::Other(why)).with_hint(hint)))
+                Err(HostError::Denied(CallRefusal::new(RefusalReason::Other(why)).with_hint(hint)))
             }
             None => Ok(tool),
         }
@@ -239,7 +239,7 @@ impl HostContext {
 
     async fn check_gate(&self, tool: &CatalogTool, arguments: &RawJson, caller: &ToolCaller) -> Result<(), HostError> {
         let attempt = GatedCall { caller, tool: &tool.description, arguments };
-        match self.gate.check(attempt).wait().await.map_err(HostError::Refused)? {
+        match self.gate.check(attempt).wait().await.map_err(HostError::Denied)? {
             PermissionSource::Rules => Ok(()),
             // The definition may have changed while the person was asked.
             PermissionSource::Person => self.check_unchanged(tool),
@@ -395,7 +395,7 @@ impl HostContext {
         let catalog = self.publisher.peek();
         match catalog.tool(&tool.id) {
             Some(now) if now.fingerprint == tool.fingerprint => Ok(()),
-            Some(_) => Err(HostError::Refused(CallRefusal::new(RefusalReason::ApprovalStale))),
+            Some(_) => Err(HostError::Denied(CallRefusal::new(RefusalReason::ApprovalStale))),
             None => Err(unknown_tool_error(&catalog, &tool.id)),
         }
     }

@@ -57,7 +57,7 @@ impl HostContext {
         let server = self.server(tool.server.as_str())?;
         match self.publisher.peek().tool(tool) {
             Some(found) if found.fingerprint == seen => Ok((server, Arc::clone(found))),
-            Some(_) => Err(HostError::Refused(CallRefusal::new(RefusalReason::ApprovalStale))),
+            Some(_) => Err(HostError::Denied(CallRefusal::new(RefusalReason::ApprovalStale))),
             None => Err(HostError::UnknownTool {
                 server: tool.server.clone(),
                 tool: tool.tool.to_string(),

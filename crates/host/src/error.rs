@@ -40,7 +40,7 @@ pub enum HostError {
     Unresolved(String),
     /// The call is not permitted.
     #[error("{0}")]
-    Refused(CallRefusal),
+    Denied(CallRefusal),
     /// The server is not available.
     #[error("server `{server}` {}{}", .state.predicate(), CauseSuffix(.trouble))]
     Unavailable {
@@ -136,7 +136,7 @@ impl HostError {
                 ServerState::AuthRequired => Some(login_hint(server, trouble.as_deref())),
                 _ => None,
             },
-            Self::Refused(refusal) => refusal.hint.clone().or_else(|| refusal_hint(&refusal.reason)),
+            Self::Denied(refusal) => refusal.hint.clone().or_else(|| refusal_hint(&refusal.reason)),
             Self::Call { error, .. } => call_hint(error).map(str::to_owned),
             Self::NotInTime { .. } => Some("the call was not sent; call it again later".to_owned()),
             _ => None,
@@ -236,10 +236,10 @@ mod tests {
             (RefusalReason::ApprovalStale, "call the tool again"),
             (RefusalReason::NotApproved, "approve the provider"),
         ] {
-            let hint = HostError::Refused(CallRefusal::new(reason)).hint().unwrap();
+            let hint = HostError::Denied(CallRefusal::new(reason)).hint().unwrap();
             assert!(hint.starts_with(expected), "{hint}");
         }
         let own = CallRefusal::new(RefusalReason::DefinitionChanged).with_hint("wait");
-        assert_eq!(HostError::Refused(own).hint().as_deref(), Some("wait"));
+        assert_eq!(HostError::Denied(own).hint().as_deref(), Some("wait"));
     }
 }

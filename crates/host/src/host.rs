@@ -164,7 +164,7 @@ const ACCOUNT_FINISH_TIMEOUT: Duration = Duration::from_secs(15);
 ///
 /// // Without a rule the call needs a person's consent, and this host has no asker.
 /// let refused = host.call(&greet, &arguments, CallOptions::default()).await;
-/// let Err(refused @ HostError::Refused(_)) = refused else { panic!("not refused") };
+/// let Err(refused @ HostError::Denied(_)) = refused else { panic!("not refused") };
 /// assert!(refused.hint().is_some_and(|hint| hint.contains("mcp__greeter__greet")));
 ///
 /// host.set_rules(vec![Rule::allow("mcp__greeter__greet").into()])?;

@@ -255,7 +255,9 @@ impl ServerLister {
         let (listed, templates, prompts) = tokio::join!(listed, templates, prompts);
         // Many servers have resources and do not implement templates.
         let templates = templates.map(|templates| match templates {
-            Err(error) if error.is_refusal() => Ok(Listing { items: Vec::new(), withheld: Vec::new(), ttl: None }),
+            Err(error) if error.is_error_response() => {
+                Ok(Listing { items: Vec::new(), withheld: Vec::new(), ttl: None })
+            }
             listed => listed,
         });
         self.bytes += listed.as_ref().map_or(0, |listed| self.list_cost(listed, |resource| &resource.raw));

@@ -113,7 +113,7 @@ pub(crate) fn to_tool_error(error: &HostError) -> ToolError {
     let told = ToolError::new(kind, with_error_data(error));
     match error.hint() {
         // The next step after a refusal is the program's or the person's, not the model's.
-        Some(hint) if !matches!(error, HostError::Refused(_)) => told.with_next_action(hint),
+        Some(hint) if !matches!(error, HostError::Denied(_)) => told.with_next_action(hint),
         _ => told,
     }
 }
@@ -121,7 +121,7 @@ pub(crate) fn to_tool_error(error: &HostError) -> ToolError {
 /// Formats an error, with the data that the server returned along with it.
 fn with_error_data(error: &HostError) -> String {
     match error {
-        HostError::Call { error: CallError::Refused(refusal), .. } => match &refusal.data {
+        HostError::Call { error: CallError::ErrorResponse(refusal), .. } => match &refusal.data {
             Some(data) => format!("{error}; data: {}", EscapedText::single_line(data.as_str(), MAX_ERROR_DATA_CHARS)),
             None => error.to_string(),
         },
@@ -139,7 +139,8 @@ mod tests {
     fn error_of_a_server_keeps_its_code_and_data() {
         let data = wharf_json::RawJson::parse(format!(r#"{{"field":"a\u202e","long":"{}"}}"#, "x".repeat(9_000))).ok();
         let refusal = wharf_wire::RpcError { code: -32602, message: "no".to_owned(), data };
-        let failed = HostError::Call { server: ServerName::new("one").unwrap(), error: CallError::Refused(refusal) };
+        let failed =
+            HostError::Call { server: ServerName::new("one").unwrap(), error: CallError::ErrorResponse(refusal) };
         let told = to_tool_error(&failed).message;
         assert!(told.contains("(code -32602); data: {\"field\""), "{told}");
         assert!(!told.contains('\u{202e}') && told.len() < 5_000, "{told}");

@@ -98,8 +98,7 @@ fn trim_uri_ending(word: &str, before: Option<char>) -> &str {
 /// Reads a resource from its server.
 async fn read_resource(mention: &ResourceMention<'_>, host: &Host) -> Result<Vec<ResourceContents>, Failure> {
     let server = mention.server.as_str();
-    if let Err(HostError::Refused(refusal)) =
-        host.permit_read(&mention.server, mention.uri, &ToolCaller::person()).await
+    if let Err(HostError::Denied(refusal)) = host.permit_read(&mention.server, mention.uri, &ToolCaller::person()).await
     {
         return Err(Failure::new(FailureKind::Denied, refusal).about_server(server));
     }
@@ -120,7 +119,7 @@ fn read_failure(
     error: wharf_client::CallError,
     host: &Host,
 ) -> Failure {
-    let is_refused = error.is_refusal();
+    let is_refused = error.is_error_response();
     let failure = Failure::from_call_error(connection, error);
     if !is_refused {
         return failure;

@@ -32,8 +32,8 @@ pub enum RegistryCallError {
     },
     /// A rule or a person denied the call. It was not executed.
     #[error("call refused: {0}")]
-    Refused(CallRefusal),
-    /// The call was passed to the tool, but no response arrived.
+    Denied(CallRefusal),
+    /// The call has no result. [`ToolError::kind`] says whether it may have been executed.
     #[error(transparent)]
     Failed(#[from] ToolError),
 }
@@ -167,7 +167,7 @@ mod tests {
                 "ambiguous tool name read: provided by this program and files",
             ),
             (
-                RegistryCallError::Refused(CallRefusal::new(RefusalReason::SaidNo { because: None })),
+                RegistryCallError::Denied(CallRefusal::new(RefusalReason::SaidNo { because: None })),
                 "call refused: denied by the user",
             ),
             (gone.into(), "files is gone: exit code 3\\u{1b}\ntry later"),
@@ -184,6 +184,6 @@ mod tests {
             let failure = RegistryCallError::from(ToolError::new(kind, ""));
             assert_eq!(failure.is_retryable(), kind == Unavailable, "{kind:?}");
         }
-        assert!(!RegistryCallError::Refused(CallRefusal::new(RefusalReason::SaidNo { because: None })).is_retryable());
+        assert!(!RegistryCallError::Denied(CallRefusal::new(RefusalReason::SaidNo { because: None })).is_retryable());
     }
 }

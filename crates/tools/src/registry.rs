@@ -127,12 +127,12 @@ impl Registry {
         let attempt = GatedCall { caller: &call.caller, tool: tool.description(), arguments: &call.arguments };
         match self.gate.check(attempt) {
             GateDecision::Pass => (),
-            GateDecision::Refuse(refusal) => return Err(RegistryCallError::Refused(refusal)),
+            GateDecision::Refuse(refusal) => return Err(RegistryCallError::Denied(refusal)),
             GateDecision::Ask(answer) => {
                 let wait = call.person_time.start_wait();
                 let answered = answer.await;
                 drop(wait);
-                answered.map_err(RegistryCallError::Refused)?;
+                answered.map_err(RegistryCallError::Denied)?;
                 tool = self.resolve_approved(name, tool.description())?;
             }
         }
@@ -154,7 +154,7 @@ impl Registry {
     /// Resolves the name again after a permission prompt. Succeeds only if the tool is still the one that was approved.
     fn resolve_approved(&self, name: &str, asked: &ToolDescription) -> Result<Arc<dyn Tool>, RegistryCallError> {
         let same = |tool: &Arc<dyn Tool>| is_same_tool(tool.description(), asked);
-        let stale = || RegistryCallError::Refused(CallRefusal::new(RefusalReason::ApprovalStale));
+        let stale = || RegistryCallError::Denied(CallRefusal::new(RefusalReason::ApprovalStale));
         self.resolve(name).ok().filter(same).ok_or_else(stale)
     }
 

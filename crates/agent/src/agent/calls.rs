@@ -126,7 +126,7 @@ async fn execute_call(agent: Agent, tool: String, call: ToolInvocation) -> Resul
 }
 
 fn is_refused_by_person(failure: &RegistryCallError) -> bool {
-    matches!(failure, RegistryCallError::Refused(refusal) if matches!(refusal.reason, RefusalReason::SaidNo { .. }))
+    matches!(failure, RegistryCallError::Denied(refusal) if matches!(refusal.reason, RefusalReason::SaidNo { .. }))
 }
 
 /// Returns a sink that forwards progress updates to the observer. Drops updates while the channel is full, so that no

@@ -200,7 +200,7 @@ impl CallCommand<'_> {
 
     /// Converts the refusal of a call. A command in its hint reaches a server of `--stdio` only by the same option.
     fn permit_failure(&self, error: HostError) -> Failure {
-        let is_refused = matches!(error, HostError::Refused(_));
+        let is_refused = matches!(error, HostError::Denied(_));
         let failure = self.hosted.failure(&self.entry.name, error);
         match is_refused && self.args.server.is_given() {
             true => failure.with_hint("give the same --stdio or --url there instead of the server's name"),

@@ -83,7 +83,7 @@ fn usage_failure(args: &ReadArgs) -> Failure {
 
 async fn read_resource(connection: &Connection, uri: &str) -> Result<ReadResult, Failure> {
     connection.read_resource(uri, RequestOptions::default()).await.map_err(|error| {
-        let refused = error.is_refusal();
+        let refused = error.is_error_response();
         let failure = Failure::from_call_error(connection, error);
         if refused {
             failure.with_hint("`wharf resources` and `wharf templates` list the available URIs")

@@ -73,7 +73,7 @@ impl ConnectAttempt {
         match self.negotiate_as(detected, remote).await {
             Err(
                 ConnectCause::Status { .. }
-                | ConnectCause::Refused(_)
+                | ConnectCause::ErrorResponse(_)
                 | ConnectCause::Protocol(_)
                 | ConnectCause::NoCommonRevision(_),
             ) => {

@@ -306,7 +306,7 @@ impl Engine {
         };
         match read {
             Ok(error) => {
-                let error = CallError::Refused(RpcError { message: truncate_message(error.message), ..error });
+                let error = CallError::ErrorResponse(RpcError { message: truncate_message(error.message), ..error });
                 error.without_secrets(&self.observer.redactor)
             }
             Err(problem) => CallError::from(problem),
@@ -331,7 +331,7 @@ impl Engine {
                 .count_and_warn(CounterKind::Broken, "discarded a message that is neither a request nor a response");
         };
         self.counters.count_and_warn(CounterKind::StrayError, "server reported an error without a request id");
-        if let CallError::Refused(error) = self.decode_error(error.slice(line)) {
+        if let CallError::ErrorResponse(error) = self.decode_error(error.slice(line)) {
             let message = UntrustedText::new(error.message);
             self.record_anomaly(format!(
                 "server reported an error without a request id: {} (code {})",
@@ -354,7 +354,7 @@ impl Engine {
         };
         match self.protocol.request(method, params) {
             RequestDisposition::Result(result) => self.send_reply(&id, Ok(result)),
-            RequestDisposition::Refused(refusal) => self.send_reply(&id, Err(refusal)),
+            RequestDisposition::Reject(refusal) => self.send_reply(&id, Err(refusal)),
             RequestDisposition::Later(pending_reply) => self.begin_reply(&id, pending_reply),
             RequestDisposition::Unwanted => self.counters.count_and_warn(
                 CounterKind::UnwantedRequest,

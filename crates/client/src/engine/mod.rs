@@ -105,7 +105,7 @@ pub(crate) enum NotificationEffect {
 /// The response to a request from the server.
 pub(crate) enum RequestDisposition {
     Result(RawJson),
-    Refused(RequestRefusal),
+    Reject(RequestRefusal),
     /// Answered when the work is done.
     Later(PendingReply),
     /// Not answered: a server of the stateless era may not send requests.

@@ -244,7 +244,7 @@ fn outcome_name(id: u64, outcome: &Result<RawResult, CallError>) -> &'static str
     match outcome {
         Ok(answer) if answer.result.as_str() == format!(r#"{{"own":{id}}}"#) => "result",
         Ok(_) => "another call's result",
-        Err(CallError::Refused(_)) => "refused",
+        Err(CallError::ErrorResponse(_)) => "refused",
         Err(CallError::Protocol(_)) => "protocol",
         Err(CallError::TimedOut { .. }) => "timeout",
         Err(CallError::ServerGone(_)) => "gone",

@@ -82,7 +82,7 @@ impl Protocol for ProtocolState {
             (_, "ping") => RequestDisposition::Result(RawJson::empty_object()),
             _ => match self.request_handler.begin_reply(method, params) {
                 Ok(pending_reply) => RequestDisposition::Later(pending_reply),
-                Err(refusal) => RequestDisposition::Refused(refusal),
+                Err(refusal) => RequestDisposition::Reject(refusal),
             },
         }
     }

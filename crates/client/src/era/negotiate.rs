@@ -33,7 +33,7 @@ pub(crate) fn evaluate_probe(
             // Some servers answer every request with success; only a valid discovery result counts as evidence.
             _ => ProbeVerdict::Handshake("response is not a discovery result".to_owned()),
         },
-        Err(CallError::Refused(error)) => evaluate_probe_error(error, asked, again),
+        Err(CallError::ErrorResponse(error)) => evaluate_probe_error(error, asked, again),
         Err(other) => ProbeVerdict::Handshake(other.to_string()),
     }
 }
@@ -68,7 +68,7 @@ fn evaluate_probe_error(error: RpcError, asked: Revision, again: bool) -> ProbeV
         }
         // Only servers of the stateless era use these codes. They cannot occur on a correct probe, so they are
         // reported.
-        code::MISSING_CAPABILITY | code::HEADER_MISMATCH => ProbeVerdict::Hopeless(ConnectCause::Refused(error)),
+        code::MISSING_CAPABILITY | code::HEADER_MISMATCH => ProbeVerdict::Hopeless(ConnectCause::ErrorResponse(error)),
         other => ProbeVerdict::Handshake(format!("error {other}: {}", message.truncate(120))),
     }
 }
@@ -89,7 +89,7 @@ mod tests {
 
     fn refused(code: i64, data: Option<&str>) -> Result<RawResult, CallError> {
         let data = data.map(|data| RawJson::parse(data.to_owned()).unwrap());
-        Err(CallError::Refused(RpcError { code, message: "no".to_owned(), data }))
+        Err(CallError::ErrorResponse(RpcError { code, message: "no".to_owned(), data }))
     }
 
     fn check(outcome: Result<RawResult, CallError>, again: bool) -> &'static str {

@@ -18,7 +18,7 @@ impl CallError {
             return self;
         }
         match &mut self {
-            Self::Refused(error) => redact_rpc_error(error, redactor),
+            Self::ErrorResponse(error) => redact_rpc_error(error, redactor),
             Self::Protocol(text) | Self::Invalid(text) | Self::Task(text) | Self::Listing { problem: text, .. } => {
                 redact_text(text, redactor);
             }
@@ -51,7 +51,7 @@ impl ConnectCause {
                 [endpoint, stream].into_iter().for_each(|text| redact_text(text, redactor));
             }
             Self::Gone(gone) => redact_report(gone, redactor),
-            Self::Refused(error) => redact_rpc_error(error, redactor),
+            Self::ErrorResponse(error) => redact_rpc_error(error, redactor),
             Self::NoCommonRevision(texts) => texts.iter_mut().for_each(|text| redact_text(text, redactor)),
             _ => {}
         }
@@ -132,7 +132,7 @@ mod tests {
     fn call_errors_are_redacted() {
         let after = Duration::ZERO;
         for error in [
-            CallError::Refused(refusal()),
+            CallError::ErrorResponse(refusal()),
             CallError::Protocol(text()),
             CallError::Invalid(text()),
             CallError::Task(text()),
@@ -161,7 +161,7 @@ mod tests {
             ConnectCause::TimedOut { after: Duration::ZERO, hint: Some(text()) },
             ConnectCause::BadEndpoint { endpoint: text(), stream: text() },
             ConnectCause::Gone(gone(DisconnectCause::Exited)),
-            ConnectCause::Refused(refusal()),
+            ConnectCause::ErrorResponse(refusal()),
             ConnectCause::NoCommonRevision(vec![text()]),
         ] {
             let masked = cause.without_secrets(&redactor());

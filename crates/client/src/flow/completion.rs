@@ -147,7 +147,7 @@ impl UnfinishedCall<'_> {
                 Ok(answer) if answer.kind == ResultKind::InputRequired && INPUT_METHODS.contains(&call.method) => {
                     input_rounds::answer_round(connection, answer.result, round).await?
                 }
-                Err(CallError::Refused(error)) if input_rounds::requires_pages(connection, &error) => {
+                Err(CallError::ErrorResponse(error)) if input_rounds::requires_pages(connection, &error) => {
                     input_rounds::visit_pages(connection, error).await?;
                     String::new()
                 }
@@ -181,7 +181,7 @@ impl UnfinishedCall<'_> {
 fn is_final_outcome(outcome: &Result<RawResult, CallError>) -> bool {
     match outcome {
         Ok(answer) => answer.kind == ResultKind::Complete,
-        Err(CallError::Refused(error)) => error.code != code::URL_ELICITATION_REQUIRED,
+        Err(CallError::ErrorResponse(error)) => error.code != code::URL_ELICITATION_REQUIRED,
         Err(_) => true,
     }
 }

@@ -122,7 +122,7 @@ pub(super) async fn call_with_headers(
         when_task,
     )
     .await;
-    let Err(CallError::Refused(error)) = &first else { return first };
+    let Err(CallError::ErrorResponse(error)) = &first else { return first };
     if error.code != code::HEADER_MISMATCH {
         return first;
     }
@@ -156,7 +156,9 @@ async fn refresh_from_list(connection: &Connection, table: &HeaderParamTable) ->
         Ok(_) => {}
         // A server with an unreadable list may still have the tool. If the tool requires headers, the server rejects
         // the call.
-        Err(CallError::Refused(_) | CallError::Listing { .. } | CallError::Protocol(_)) => return Ok(Arc::default()),
+        Err(CallError::ErrorResponse(_) | CallError::Listing { .. } | CallError::Protocol(_)) => {
+            return Ok(Arc::default());
+        }
         Err(error) => return Err(error),
     }
     // If the tools changed meanwhile, this list is still the best available.

@@ -100,7 +100,7 @@ pub(super) async fn visit_pages(connection: &Connection, error: RpcError) -> Res
     let data = error.data.clone().unwrap_or_else(RawJson::empty_object);
     let pages: WireUrlElicitations = data.decode(&limits.bounds)?;
     if pages.elicitations.is_empty() || pages.elicitations.len() > limits.round_questions {
-        return Err(CallError::Refused(error));
+        return Err(CallError::ErrorResponse(error));
     }
     for page in pages.elicitations {
         let page = RawJson::parse(page.get().to_owned()).map_err(|error| CallError::Protocol(error.to_string()))?;

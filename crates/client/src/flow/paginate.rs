@@ -67,7 +67,7 @@ async fn collect_with_retry<T: View + Send + 'static>(
 ) -> Result<Listing<T>, CallError> {
     let mut pages = 0;
     match collect_pages(connection, kind, &mut pages).await {
-        Err(CallError::Refused(error)) if error.code == code::INVALID_PARAMS && pages > 0 => {
+        Err(CallError::ErrorResponse(error)) if error.code == code::INVALID_PARAMS && pages > 0 => {
             connection.inner().protocol.bulletin.cache().invalidate_method(kind.method);
             collect_pages(connection, kind, &mut pages).await
         }

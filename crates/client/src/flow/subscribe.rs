@@ -246,7 +246,7 @@ impl Subscription {
             let params = params.map_err(|error| CallError::Invalid(error.to_string()))?;
             match self.connection.request("resources/subscribe", Some(&params), RequestOptions::default()).await {
                 Ok(_) => honoured.uris.push(uri),
-                Err(error @ CallError::Refused(_)) => refused = Some(error),
+                Err(error @ CallError::ErrorResponse(_)) => refused = Some(error),
                 Err(error) => return Err(error),
             }
         }
@@ -328,7 +328,7 @@ impl Drop for Subscription {
 fn is_refusal(error: &CallError) -> bool {
     let known = [code::METHOD_NOT_FOUND, code::INVALID_PARAMS, code::INVALID_REQUEST, code::MISSING_CAPABILITY];
     match error {
-        CallError::Refused(error) => known.contains(&error.code),
+        CallError::ErrorResponse(error) => known.contains(&error.code),
         CallError::Status { status, .. } => !matches!(status, 408 | 429 | 500..),
         CallError::Unauthorized { .. } => true,
         _ => false,

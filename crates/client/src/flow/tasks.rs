@@ -302,7 +302,7 @@ impl TaskHandle {
     async fn final_answer(&self, task: Task) -> Result<RawResult, CallError> {
         match (task.status, task.result, task.error) {
             (TaskStatus::Completed, Some(result), _) => Ok(RawResult { result, kind: ResultKind::Complete }),
-            (TaskStatus::Failed, _, Some(error)) => Err(CallError::Refused(error)),
+            (TaskStatus::Failed, _, Some(error)) => Err(CallError::ErrorResponse(error)),
             // The result of a failed task may be the tool's own error report.
             (TaskStatus::Completed | TaskStatus::Failed, ..) if !self.connection.is_stateless() => {
                 self.fetch_result().await
@@ -330,7 +330,7 @@ impl TaskHandle {
         let outgoing = OutgoingRequest::new(method, &members, effect).with_name(&self.id);
         let outcome = self.connection.send(outgoing, more, &RequestOptions::default())?.await;
         outcome.map_err(|error| match error {
-            CallError::Refused(error) if error.code == code::INVALID_PARAMS && method == "tasks/get" => {
+            CallError::ErrorResponse(error) if error.code == code::INVALID_PARAMS && method == "tasks/get" => {
                 let message = UntrustedText::new(error.message);
                 CallError::Task(format!("unknown to the server: {}", message.truncate(200)))
             }

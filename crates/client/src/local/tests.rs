@@ -116,7 +116,7 @@ async fn calls_are_refused_while_all_threads_are_blocked() {
         blocked.spawn(async move { call(&caller, "block").await.unwrap() });
         begun.recv().await.unwrap();
     }
-    assert!(matches!(call(&connection, "quick").await, Err(CallError::Refused(_))));
+    assert!(matches!(call(&connection, "quick").await, Err(CallError::ErrorResponse(_))));
     drop(release);
     assert_eq!(blocked.join_all().await.len(), 17);
     // The threads become available shortly after their calls end.

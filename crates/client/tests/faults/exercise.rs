@@ -110,7 +110,7 @@ pub fn call_word(outcome: &Result<ToolResult, CallError>) -> &'static str {
 pub fn word<T>(outcome: &Result<T, CallError>) -> &'static str {
     match outcome {
         Ok(_) => "result",
-        Err(CallError::Refused(_)) => "refused",
+        Err(CallError::ErrorResponse(_)) => "refused",
         Err(CallError::Protocol(_)) => "protocol",
         Err(CallError::TimedOut { .. }) => "timeout",
         Err(CallError::TooLarge { .. }) => "too-large",
@@ -130,7 +130,7 @@ pub fn connect_word(error: &ConnectError) -> &'static str {
     match &error.cause {
         ConnectCause::Gone(_) => "gone",
         ConnectCause::TimedOut { .. } => "timeout",
-        ConnectCause::Refused(_) => "refused",
+        ConnectCause::ErrorResponse(_) => "refused",
         ConnectCause::NoCommonRevision(_) => "no-revision",
         ConnectCause::Protocol(_) => "protocol",
         ConnectCause::Spawn(_) => "spawn",

@@ -109,7 +109,7 @@ fn message_blocks(server: &ServerName, name: &str, expanded: &PromptResult) -> V
 
 fn expand_error(context: &HostContext, server: &Server, name: &str, failed: &HostError) -> ToolError {
     let told = to_tool_error(failed);
-    if !matches!(failed, HostError::Call { error: CallError::Refused(_), .. }) {
+    if !matches!(failed, HostError::Call { error: CallError::ErrorResponse(_), .. }) {
         return told;
     }
     let catalog = context.publisher.peek();

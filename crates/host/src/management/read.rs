@@ -70,7 +70,7 @@ pub(super) async fn read_resource(context: Arc<HostContext>, call: ToolInvocatio
 /// Creates the error of a failed read. If the server refused the URI, suggests a similar one from its list.
 pub(super) fn read_error(context: &HostContext, server: &Server, uri: &str, failed: &HostError) -> ToolError {
     let told = to_tool_error(failed);
-    if !matches!(failed, HostError::Call { error: CallError::Refused(_), .. }) {
+    if !matches!(failed, HostError::Call { error: CallError::ErrorResponse(_), .. }) {
         return told;
     }
     told.with_next_action(match nearest_uri(context, server, uri) {

@@ -165,7 +165,7 @@ async fn permit_tool_polling(
     let tool = context.find_tool(&id, call.timeout).await.map_err(|failed| to_tool_error(&failed))?;
     let attempt = GatedCall { caller: &repeated, tool: &tool.description, arguments: &arguments };
     let by = context.gate.check(attempt).wait().await;
-    let by = by.map_err(|refusal| to_tool_error(&HostError::Refused(refusal)))?;
+    let by = by.map_err(|refusal| to_tool_error(&HostError::Denied(refusal)))?;
     // If the tool has changed in the meantime, the first poll detects it.
     Ok(PollTarget::Tool { id, arguments, permitted: tool.fingerprint, by, caller })
 }

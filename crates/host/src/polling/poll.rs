@@ -153,7 +153,7 @@ async fn poll_resource(context: &HostContext, server: &ServerName, uri: &str) ->
         async move { connection.read_resource(uri, options).await }
     });
     let read = read.await.map_err(|error| match (&error, nearest_uri(context, &server, uri)) {
-        (HostError::Call { error: CallError::Refused(_), .. }, Some(meant)) => {
+        (HostError::Call { error: CallError::ErrorResponse(_), .. }, Some(meant)) => {
             PollError::Once(format!("{error}; did you mean {meant}?"))
         }
         _ => PollError::from(error),
@@ -169,7 +169,7 @@ impl From<HostError> for PollError {
             HostError::UnknownTool { because: Some(_), .. } => Self::Once(text),
             HostError::UnknownServer { .. }
             | HostError::UnknownTool { .. }
-            | HostError::Refused(_)
+            | HostError::Denied(_)
             | HostError::Closed
             | HostError::Call { error: CallError::Unsupported(_), .. } => Self::ForGood(text),
             _ => Self::Once(text),

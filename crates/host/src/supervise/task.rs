@@ -181,7 +181,7 @@ impl SupervisorTask {
             match connection.ping(RequestOptions::default().timeout(HEALTH_CHECK_TIMEOUT)).await {
                 Err(error) if error.needs_login() => Err(ServerError::TurnedAway(error)),
                 // A server that refuses the ping is alive.
-                Err(error) if !error.is_refusal() => Err(ServerError::Silent(error.to_string())),
+                Err(error) if !error.is_error_response() => Err(ServerError::Silent(error.to_string())),
                 _ => Ok(()),
             }
         })));

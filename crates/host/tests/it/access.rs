@@ -71,10 +71,10 @@ async fn server_deny_covers_resources_and_prompts() {
             // A person is refused as well.
             let options = CallOptions::default().caller(ToolCaller::person());
             let raw = host.request(&server("library"), method, Some(&params), options).await;
-            assert!(matches!(raw, Err(HostError::Refused(_))), "{denied} {method}: {raw:?}");
+            assert!(matches!(raw, Err(HostError::Denied(_))), "{denied} {method}: {raw:?}");
         }
         let person = host.permit_read(&server("library"), "book:one", &ToolCaller::person()).await;
-        assert!(matches!(person, Err(HostError::Refused(_))), "{denied}: {person:?}");
+        assert!(matches!(person, Err(HostError::Denied(_))), "{denied}: {person:?}");
         assert_eq!(asked(&library), before, "{denied}");
         host.close().await;
     }
@@ -106,7 +106,7 @@ async fn unlisted_uri_needs_permission() {
     let host = start(Host::builder(), &library, settings()).await;
     let params = RawJson::parse(json!({ "uri": STRANGE }).to_string()).unwrap();
     let raw = host.request(&server("library"), "resources/read", Some(&params), CallOptions::default()).await;
-    assert!(matches!(raw, Err(HostError::Refused(_))), "{raw:?}");
+    assert!(matches!(raw, Err(HostError::Denied(_))), "{raw:?}");
     assert_eq!(asked(&library), 0);
     // A person who types it has consented.
     host.permit_read(&server("library"), STRANGE, &ToolCaller::person()).await.unwrap();

@@ -31,7 +31,7 @@ fn sourced(rule: Rule) -> SourcedRule {
 async fn call(host: &Host) -> Result<(), RefusalReason> {
     match host.call(&tool("math", "add"), &none(), CallOptions::default()).await {
         Ok(_) => Ok(()),
-        Err(HostError::Refused(refusal)) => Err(refusal.reason),
+        Err(HostError::Denied(refusal)) => Err(refusal.reason),
         Err(other) => panic!("{other}"),
     }
 }

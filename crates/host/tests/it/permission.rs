@@ -136,7 +136,7 @@ async fn call(host: &Host) -> Result<String, HostError> {
 /// Why a call was refused.
 async fn refused(host: &Host) -> RefusalReason {
     match call(host).await {
-        Err(HostError::Refused(refusal)) => refusal.reason,
+        Err(HostError::Denied(refusal)) => refusal.reason,
         other => panic!("{other:?}"),
     }
 }
@@ -150,9 +150,9 @@ async fn call_without_asker_is_refused_and_names_the_rule() {
     // A claim to only read grants nothing, and neither does another way in.
     let params = RawJson::parse(r#"{"name":"add","arguments":{}}"#).unwrap();
     let raw = host.request(&server("math"), "tools/call", Some(&params), CallOptions::default()).await;
-    assert!(matches!(raw, Err(HostError::Refused(_))), "{raw:?}");
+    assert!(matches!(raw, Err(HostError::Denied(_))), "{raw:?}");
     let named = host.registry().call("mcp__math__add", ToolInvocation::new(none(), ToolCaller::agent())).await;
-    let Err(failure @ RegistryCallError::Refused(_)) = named else { panic!("{named:?}") };
+    let Err(failure @ RegistryCallError::Denied(_)) = named else { panic!("{named:?}") };
     let told = failure.to_outcome();
     assert!(told.is_error && told.text().contains("mcp__math__add"), "{}", told.text());
     assert_eq!(shifty.calls(), 0);

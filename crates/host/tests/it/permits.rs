@@ -29,12 +29,12 @@ async fn denied_call_gets_no_permit() {
     let fake = Fake::new("one");
     let host = builder(&fake).start().await.unwrap();
     host.wait_until_ready("one").await.unwrap();
-    let Err(HostError::Refused(refusal)) = host.permit(&tool("one", "never"), &none(), person()).await else {
+    let Err(HostError::Denied(refusal)) = host.permit(&tool("one", "never"), &none(), person()).await else {
         panic!("a rule denies it")
     };
     assert!(refusal.to_string().contains("config.json:7"), "{refusal}");
     let unasked = host.permit(&tool("one", "who"), &none(), CallOptions::default()).await;
-    assert!(matches!(unasked, Err(HostError::Refused(_))), "a model has to be allowed");
+    assert!(matches!(unasked, Err(HostError::Denied(_))), "a model has to be allowed");
     assert!(matches!(host.permit(&tool("one", "woh"), &none(), person()).await, Err(HostError::UnknownTool { .. })));
     host.close().await;
 }

@@ -117,7 +117,7 @@ async fn poisoned_tool_is_quarantined_until_released() {
     changes.mark_unchanged();
     let other = wharf::spec::Fingerprint([0; 32]);
     let refused = host.release(&tool("one", "give"), other).await.unwrap_err();
-    assert!(matches!(&refused, HostError::Refused(it) if it.reason == RefusalReason::ApprovalStale), "{refused}");
+    assert!(matches!(&refused, HostError::Denied(it) if it.reason == RefusalReason::ApprovalStale), "{refused}");
     host.release(&tool("one", "give"), found.fingerprint).await.unwrap();
     changes.changed().await.unwrap();
     call(&host).await;

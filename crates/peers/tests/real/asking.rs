@@ -143,7 +143,7 @@ async fn url_error_remains_if_declined_or_unsupported() {
             async |quay| {
                 let refused = quay.try_call("need_url", json!({"ship": "Argo"})).await;
                 assert!(
-                    matches!(&refused, Err(CallError::Refused(error)) if error.code == -32042),
+                    matches!(&refused, Err(CallError::ErrorResponse(error)) if error.code == -32042),
                     "{sdk:?}: {refused:?}"
                 );
                 assert_eq!(quay.wire.sent("tools/call"), 1);

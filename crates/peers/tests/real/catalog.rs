@@ -64,7 +64,11 @@ async fn templates(quay: &Visit) {
     let missing = quay.connection.read_resource("nowhere://x", RequestOptions::default()).await;
     let old = quay.side.sdk == Sdk::Python1 || quay.side.sdk == Sdk::Rust3 && !quay.side.is_stateless();
     let code = if old { -32002 } else { -32602 };
-    assert!(matches!(&missing, Err(CallError::Refused(error)) if error.code == code), "{}: {missing:?}", quay.side);
+    assert!(
+        matches!(&missing, Err(CallError::ErrorResponse(error)) if error.code == code),
+        "{}: {missing:?}",
+        quay.side
+    );
 }
 
 #[tokio::test]

@@ -151,7 +151,7 @@ async fn tools(connection: &Connection, peer: &Peer) {
     let unknown = connection.call_tool("no-such-tool", &RawJson::empty_object(), RequestOptions::default()).await;
     match (&unknown, peer.unknown) {
         (Ok(result), Unknown::Answered) => assert!(result.is_error, "{}", text(result)),
-        (Err(CallError::Refused(error)), Unknown::Refused) => assert_eq!(error.code, code::INVALID_PARAMS),
+        (Err(CallError::ErrorResponse(error)), Unknown::Refused) => assert_eq!(error.code, code::INVALID_PARAMS),
         _ => panic!("an unknown tool gave {unknown:?}"),
     }
 }
@@ -178,7 +178,7 @@ async fn resources(connection: &Connection, peer: &Peer) {
         assert_eq!(listed, peer.templates);
     }
     let nowhere = connection.read_resource("nowhere://at/all", RequestOptions::default()).await.unwrap_err();
-    assert!(nowhere.is_refusal(), "{nowhere}");
+    assert!(nowhere.is_error_response(), "{nowhere}");
 }
 
 async fn prompts(connection: &Connection, peer: &Peer) {

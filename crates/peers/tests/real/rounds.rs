@@ -112,9 +112,9 @@ async fn prompts_and_resources_can_request_input() {
 async fn prompt_input_is_refused_in_the_handshake_era() {
     each(&[rust(LENIENT)], ClientServices::default().elicitation(sailor()), async |quay| {
         let refused = quay.connection.get_prompt("introduce", &[], RequestOptions::default()).await;
-        assert!(matches!(&refused, Err(CallError::Refused(error)) if error.code == -32600), "{refused:?}");
+        assert!(matches!(&refused, Err(CallError::ErrorResponse(error)) if error.code == -32600), "{refused:?}");
         let refused = quay.connection.read_resource("note://sealed", RequestOptions::default()).await;
-        assert!(matches!(&refused, Err(CallError::Refused(error)) if error.code == -32600), "{refused:?}");
+        assert!(matches!(&refused, Err(CallError::ErrorResponse(error)) if error.code == -32600), "{refused:?}");
     })
     .await;
 }

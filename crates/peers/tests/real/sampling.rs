@@ -88,7 +88,7 @@ async fn no_words(quay: &Visit, code: i64) {
         Err(CallError::Declined(_)) => assert!(quay.side.is_stateless() && code == -1, "{outcome:?}"),
         Err(CallError::Protocol(why)) => assert!(quay.side.is_stateless() && why.contains("out of tea"), "{why}"),
         // The Python SDK 2 hands our refusal on.
-        Err(CallError::Refused(error)) => assert_eq!((quay.side.sdk, error.code), (Sdk::Python2, code)),
+        Err(CallError::ErrorResponse(error)) => assert_eq!((quay.side.sdk, error.code), (Sdk::Python2, code)),
         Ok(result) => assert!(result.is_error && !quay.side.is_stateless(), "{}", text(result)),
         Err(error) => panic!("{}: {error}", quay.side),
     }

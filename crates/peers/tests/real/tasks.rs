@@ -76,7 +76,7 @@ async fn plain_call_follows_the_task_it_becomes() {
     each(&[RUST], ClientServices::default().tasks(), async |quay| {
         assert_eq!(quay.call("brew", json!({"steps": 2})).await, "tea");
         let failed = quay.try_call("brew", json!({"steps": 1, "fail": true})).await;
-        assert!(matches!(&failed, Err(CallError::Refused(error)) if error.code == -32603), "{failed:?}");
+        assert!(matches!(&failed, Err(CallError::ErrorResponse(error)) if error.code == -32603), "{failed:?}");
         assert!(quay.wire.sent("tasks/get") > 1);
     })
     .await;
@@ -109,7 +109,7 @@ async fn task_only_tool_fails_without_a_task() {
         let plain = quay.try_call("brew_later", json!({})).await;
         match (&plain, quay.side.is_stateless()) {
             (Ok(result), false) => assert!(result.is_error, "{}", text(result)),
-            (Err(CallError::Refused(error)), true) => assert_eq!(error.code, -32021),
+            (Err(CallError::ErrorResponse(error)), true) => assert_eq!(error.code, -32021),
             _ => panic!("{}: {plain:?}", quay.side),
         }
         assert_eq!(quay.call("brew", json!({"steps": 1})).await, "tea", "{}", quay.side);

@@ -55,7 +55,7 @@ async fn ask(quay: &Visit, tool: &str, arguments: Value, method: &str) -> End {
     let refusals = told() - before;
     assert_eq!(quay.wire.received(method) - asked, refusals, "{}: every request is answered", quay.side);
     match outcome {
-        Err(CallError::Refused(error)) if refusals == 0 => {
+        Err(CallError::ErrorResponse(error)) if refusals == 0 => {
             assert_eq!(error.code, MISSING, "{}: {error:?}", quay.side);
             End::Refused
         }
@@ -65,7 +65,7 @@ async fn ask(quay: &Visit, tool: &str, arguments: Value, method: &str) -> End {
         }
         Err(CallError::Protocol(_)) => End::Broken,
         Ok(result) if result.is_error => End::Told,
-        Err(CallError::Refused(_)) => End::Told,
+        Err(CallError::ErrorResponse(_)) => End::Told,
         outcome => panic!("{}: {tool} gave {outcome:?}", quay.side),
     }
 }

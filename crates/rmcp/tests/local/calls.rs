@@ -125,11 +125,11 @@ async fn unparsable_request_is_refused_and_others_succeed() {
     let connection = connected(echo(), NegotiationMode::Automatic).await;
     let lone_surrogate = RawJson::parse(r#"{"text":"\ud800"}"#).unwrap();
     let refused = connection.call_tool("echo", &lone_surrogate, RequestOptions::default()).await;
-    assert!(matches!(refused, Err(CallError::Refused(_))), "{refused:?}");
+    assert!(matches!(refused, Err(CallError::ErrorResponse(_))), "{refused:?}");
     let nameless = RawJson::parse(r#"{"name":7}"#).unwrap();
     let refused = connection.request("tools/call", Some(&nameless), RequestOptions::default()).await;
-    assert!(matches!(refused, Err(CallError::Refused(_))), "{refused:?}");
+    assert!(matches!(refused, Err(CallError::ErrorResponse(_))), "{refused:?}");
     let unknown = connection.request("harbour/depth", None, RequestOptions::default()).await;
-    assert!(matches!(unknown, Err(CallError::Refused(error)) if error.code == -32601));
+    assert!(matches!(unknown, Err(CallError::ErrorResponse(error)) if error.code == -32601));
     assert_eq!(told(&call(&connection, "echo", "still here").await.unwrap()), "still here");
 }

@@ -35,7 +35,7 @@ async fn panicking_tool_is_an_error_and_the_server_continues() {
 async fn panicking_resource_handler_is_an_error() {
     let connection = connected(echo(), NegotiationMode::Automatic).await;
     let refused = connection.read_resource(TRAP, RequestOptions::default()).await;
-    assert!(matches!(&refused, Err(CallError::Refused(error)) if error.message.contains("trap")), "{refused:?}");
+    assert!(matches!(&refused, Err(CallError::ErrorResponse(error)) if error.message.contains("trap")), "{refused:?}");
     connection.read_resource(NOTE, RequestOptions::default()).await.unwrap();
 }
 

@@ -48,7 +48,7 @@ impl Failure {
         };
         let step = trace.failed_step();
         let refused = match cause {
-            ConnectCause::Refused(error) => Some(error),
+            ConnectCause::ErrorResponse(error) => Some(error),
             _ => None,
         };
         let error = FailureReport {
@@ -98,7 +98,7 @@ impl Failure {
         }
         match error {
             HostError::Call { error, .. } => Self::new(FailureKind::Unreachable, error).about_server(server),
-            HostError::Refused(refusal) => Self::from_refusal(refusal).about_server(server),
+            HostError::Denied(refusal) => Self::from_refusal(refusal).about_server(server),
             HostError::NotInTime { .. } => {
                 Self::new(FailureKind::TimedOut, error).with_hint("--timeout SECONDS waits longer").about_server(server)
             }
@@ -129,7 +129,7 @@ impl Failure {
             None => Vec::new(),
         };
         let refused = match &failed {
-            CallError::Refused(error) => Some(error),
+            CallError::ErrorResponse(error) => Some(error),
             _ => None,
         };
         let error = FailureReport {
@@ -170,7 +170,7 @@ fn connect_kind(cause: &ConnectCause) -> FailureKind {
     match cause {
         ConnectCause::TimedOut { .. } => FailureKind::TimedOut,
         cause if cause.is_not_mcp() => FailureKind::OffProtocol,
-        ConnectCause::Refused(_) | ConnectCause::NoCommonRevision(_) | ConnectCause::Protocol(_) => {
+        ConnectCause::ErrorResponse(_) | ConnectCause::NoCommonRevision(_) | ConnectCause::Protocol(_) => {
             FailureKind::OffProtocol
         }
         cause if cause.needs_login() => FailureKind::LoginNeeded,
@@ -386,7 +386,7 @@ fn classify_unauthorized(failed: &CallError, server: &str) -> (FailureKind, Opti
 
 fn classify_other_error(failed: &CallError) -> (FailureKind, Option<&'static str>) {
     match failed {
-        CallError::Refused(_) | CallError::Task(_) => (FailureKind::Refused, None),
+        CallError::ErrorResponse(_) | CallError::Task(_) => (FailureKind::Refused, None),
         CallError::Status { status: 429, .. } => (FailureKind::Refused, Some("retry later")),
         CallError::Status { .. } => (FailureKind::Refused, None),
         CallError::Declined(_) => (FailureKind::Denied, Some("run again to be asked again")),

@@ -117,7 +117,7 @@ impl ProbeCode {
             ConnectCause::BadEndpoint { .. } => Self::HttpEndpoint,
             ConnectCause::Gone(gone) => Self::from_gone(gone),
             ConnectCause::TimedOut { .. } => Self::HandshakeTimeout,
-            ConnectCause::Refused(_) => Self::HandshakeRefused,
+            ConnectCause::ErrorResponse(_) => Self::HandshakeRefused,
             ConnectCause::NoCommonRevision(_) => Self::HandshakeRevision,
             _ => Self::HandshakeBroken,
         }

@@ -222,7 +222,7 @@ async fn ping(steps: &mut Vec<ProbeStep>, connection: &Connection) -> Result<(),
     let took = began.elapsed();
     match answered {
         Ok(()) => steps.push(ProbeStep::new("ping", StepState::Ok, "responded").with_duration(took)),
-        Err(error) if error.is_refusal() => {
+        Err(error) if error.is_error_response() => {
             steps.push(
                 ProbeStep::new("ping", StepState::Detour, escape_shortened(&error.to_string())).with_duration(took),
             );

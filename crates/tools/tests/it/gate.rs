@@ -25,7 +25,7 @@ async fn check(
     registry.register(tool.clone());
     let ended = match registry.call("read", call()).await {
         Ok(outcome) => Ok(outcome.blocks[0].as_text().into_owned()),
-        Err(RegistryCallError::Refused(refusal)) => Err(refusal),
+        Err(RegistryCallError::Denied(refusal)) => Err(refusal),
         Err(failure) => panic!("{failure}"),
     };
     assert_eq!(ended, ends.map(str::to_owned));
@@ -93,7 +93,7 @@ async fn check_meanwhile(meanwhile: impl FnOnce(&Registry), expected: Option<&st
     answer.send(()).expect("it is waited for");
     match (calling.await.expect("the call does not panic"), expected) {
         (Ok(outcome), Some(expected)) => assert_eq!(outcome.blocks[0].as_text(), expected),
-        (Err(RegistryCallError::Refused(refusal)), None) => assert_eq!(refusal.reason, RefusalReason::ApprovalStale),
+        (Err(RegistryCallError::Denied(refusal)), None) => assert_eq!(refusal.reason, RefusalReason::ApprovalStale),
         (ended, expected) => panic!("{ended:?} instead of {expected:?}"),
     }
     assert_eq!(gate.count(), 1);

@@ -191,7 +191,7 @@ async fn undeclared_capabilities_are_not_requested() {
             let outcome = connection.call_tool(tool, &RawJson::empty_object(), RequestOptions::default()).await;
             let refused = match &outcome {
                 Ok(result) => result.is_error,
-                Err(CallError::Refused(_)) => true,
+                Err(CallError::ErrorResponse(_)) => true,
                 Err(_) => false,
             };
             assert!(refused, "{revision} {tool}: {outcome:?}");

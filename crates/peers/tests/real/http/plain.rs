@@ -36,7 +36,7 @@ async fn resources(quay: &Visit) {
     let read = quay.connection.read_resource("note://hello", RequestOptions::default()).await.unwrap();
     assert_eq!(read.contents[0].text.as_deref(), Some("Hello from the quay."), "{}", quay.side);
     let nowhere = quay.connection.read_resource("nowhere://at/all", RequestOptions::default()).await.unwrap_err();
-    assert!(nowhere.is_refusal(), "{}: {nowhere}", quay.side);
+    assert!(nowhere.is_error_response(), "{}: {nowhere}", quay.side);
 }
 
 async fn prompts(quay: &Visit) {
@@ -55,7 +55,7 @@ async fn invalid_calls_are_refused_and_server_stays_usable() {
             let outcome = quay.connection.call_tool(tool, &raw(&arguments), RequestOptions::default()).await;
             match &outcome {
                 Ok(result) => assert!(result.is_error, "{}: {tool}: {outcome:?}", quay.side),
-                Err(error) => assert!(error.is_refusal(), "{}: {tool}: {error}", quay.side),
+                Err(error) => assert!(error.is_error_response(), "{}: {tool}: {error}", quay.side),
             }
         }
         assert_eq!(quay.call("echo", json!({"text": "ahoy"})).await, "ahoy", "{}", quay.side);

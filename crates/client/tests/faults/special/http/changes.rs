@@ -87,7 +87,7 @@ pub async fn lost_cursor(cell: &Cell) -> Problems {
         demand(&mut problems, matches!(names, Ok(8)) && lost == 1, || format!("{names:?} tools, {lost} lost"));
         works(&mut problems, &connection).await;
     } else {
-        let refused = matches!(&listing, Err(CallError::Refused(error)) if error.code == -32602);
+        let refused = matches!(&listing, Err(CallError::ErrorResponse(error)) if error.code == -32602);
         demand(&mut problems, refused && lost == 2, || format!("{listing:?}, {lost} lost"));
         let read = connection.read_resource("fault://greeting", RequestOptions::default()).await;
         demand(&mut problems, read.is_ok(), || format!("{read:?}"));
