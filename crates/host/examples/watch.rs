@@ -45,10 +45,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 fn tell(event: &Event) {
     match event {
-        Event::State { server, state, trouble: None } => println!("{server} is {state}"),
-        Event::State { server, state, trouble: Some(trouble) } => {
+        Event::State { server, state, last_error: None } => println!("{server} is {state}"),
+        Event::State { server, state, last_error: Some(error) } => {
             // What went wrong may quote the server, so it is shown escaped.
-            println!("{server} is {state}: {}", UntrustedText::new(trouble.to_string().as_str()));
+            println!("{server} is {state}: {}", UntrustedText::new(error.to_string().as_str()));
         }
         Event::Catalog { server, tools } => println!("{server} offers {tools} tools"),
         _ => {}

@@ -67,7 +67,7 @@ impl ServerAccess<'_> {
         } else {
             PermissionRequirement::Needed
         };
-        description.about = Some(CallSubject { provider: self.server.name.as_str().into(), reason });
+        description.subject = Some(CallSubject { provider: self.server.name.as_str().into(), reason });
         Arc::new(description)
     }
 }
@@ -139,7 +139,7 @@ impl HostContext {
         let uri: String = uri.unwrap_or_default();
         let arguments = rule_arguments(server, &uri);
         let access = ServerAccess { tool, server, arguments: &arguments, caller: &options.caller };
-        self.permit_uri(access, &uri, options.call.timeout).await.map(|_| ())
+        self.permit_uri(access, &uri, options.request.timeout).await.map(|_| ())
     }
 
     /// Reports whether the server lists the URI or a template that matches it.

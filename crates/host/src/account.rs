@@ -113,7 +113,7 @@ pub(crate) struct ScopePrompt(Arc<Server>);
 
 impl Drop for ScopePrompt {
     fn drop(&mut self) {
-        self.0.membership.is_stepping.store(false, Ordering::Release);
+        self.0.login_state.is_stepping.store(false, Ordering::Release);
     }
 }
 
@@ -160,11 +160,11 @@ impl LoginState {
 impl Server {
     /// Begins an additional-scope prompt. Returns `None` if one is open already or the limit is reached.
     pub fn begin_scope_prompt(self: &Arc<Self>) -> Option<ScopePrompt> {
-        if self.membership.is_stepping.swap(true, Ordering::AcqRel) {
+        if self.login_state.is_stepping.swap(true, Ordering::AcqRel) {
             return None;
         }
         let step = ScopePrompt(Arc::clone(self));
-        self.membership.take_scope_prompt().then_some(step)
+        self.login_state.take_scope_prompt().then_some(step)
     }
 
     /// Records the login that a connection attempt starts with. A login made during the attempt has another
@@ -172,22 +172,22 @@ impl Server {
     pub async fn record_login(&self, context: &HostContext) {
         let Some(account) = self.account(context) else { return };
         let mark = account.login_fingerprint().await;
-        *self.membership.mark.lock().unwrap_or_else(PoisonError::into_inner) = mark;
+        *self.login_state.mark.lock().unwrap_or_else(PoisonError::into_inner) = mark;
     }
 
     /// Returns the server's account if one has been created.
     pub fn known_account(&self) -> Option<&Arc<dyn ServerAccount>> {
-        self.membership.account.get()?.as_ref()
+        self.login_state.account.get()?.as_ref()
     }
 
     /// Returns the server's account, creating it on first use.
     pub fn account(&self, context: &HostContext) -> Option<&Arc<dyn ServerAccount>> {
         let make = || {
-            let spec = self.reach.http()?;
+            let spec = self.endpoint.http()?;
             let accounts = context.options.accounts.as_ref().filter(|_| !has_own_credentials(spec))?;
             accounts(&self.name, spec)
         };
-        self.membership.account.get_or_init(make).as_ref()
+        self.login_state.account.get_or_init(make).as_ref()
     }
 
     /// Sets the server's account as the authorizer of a connection.
@@ -195,13 +195,13 @@ impl Server {
         let Some(account) = self.account(context) else { return };
         options.authorizer = Some(Arc::clone(account) as Arc<dyn Authorizer>);
         // Cached private results must not be shared between logins.
-        let logins = self.membership.logins.load(Ordering::Acquire);
+        let logins = self.login_state.logins.load(Ordering::Acquire);
         options.authorization = AuthorizationId(format!("{}/{}/{logins}", self.name, self.generation));
     }
 
     /// Records a change of login or a logout, and clears the result cache.
     pub fn on_login_changed(&self) {
-        self.membership.logins.fetch_add(1, Ordering::AcqRel);
+        self.login_state.logins.fetch_add(1, Ordering::AcqRel);
         self.results.clear();
     }
 }
@@ -231,8 +231,8 @@ impl Host {
     /// [`LoopbackBrowser`](wharf_auth::LoopbackBrowser) for a browser.
     pub async fn log_in(&self, server: &str, visitor: Arc<dyn LoginBrowser>) -> Result<(), HostError> {
         let (server, account) = self.server_with_account(server)?;
-        server.membership.allow_prompts();
-        let turn = server.membership.turns.begin_manual().await;
+        server.login_state.allow_prompts();
+        let turn = server.login_state.turns.begin_manual().await;
         let logged_in = account.log_in(visitor).await;
         drop(turn);
         logged_in.map_err(|error| HostError::Login { server: server.name.clone(), error })?;
@@ -258,8 +258,8 @@ impl Host {
     /// See [servers](Host#servers) for the error of a server without an account.
     pub async fn log_out(&self, server: &str) -> Result<bool, HostError> {
         let (server, account) = self.server_with_account(server)?;
-        server.membership.quiet.store(true, Ordering::Release);
-        let turn = server.membership.turns.begin_manual().await;
+        server.login_state.quiet.store(true, Ordering::Release);
+        let turn = server.login_state.turns.begin_manual().await;
         let logged_out = account.log_out().await;
         drop(turn);
         let there_was = logged_out.map_err(|error| HostError::Login { server: server.name.clone(), error })?;
@@ -291,7 +291,7 @@ impl Host {
         let Some(account) = server.account(self.context()).map(Arc::clone) else {
             return Err(HostError::NoAccount {
                 server: server.name.clone(),
-                because: no_account_reason(&server.reach),
+                because: no_account_reason(&server.endpoint),
             });
         };
         Ok((server, account))
@@ -311,8 +311,8 @@ impl Host {
 }
 
 /// Returns the reason for a server having no account, if it is known.
-fn no_account_reason(reach: &ServerEndpoint) -> Option<String> {
-    match reach {
+fn no_account_reason(endpoint: &ServerEndpoint) -> Option<String> {
+    match endpoint {
         ServerEndpoint::Spec(spec) => match &**spec {
             ServerSpec::Http(spec) if has_own_credentials(spec) => {
                 Some("its settings already contain credentials".to_owned())

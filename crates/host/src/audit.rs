@@ -71,7 +71,7 @@ pub(crate) struct AuditedCallEnd<'a> {
 
 /// A permission decision.
 pub(crate) struct AuditedDecision {
-    pub verdict: &'static str,
+    pub decision: &'static str,
     pub reason: String,
 }
 
@@ -138,9 +138,9 @@ impl AuditLog {
         tool: AuditedTool<'_>,
         arguments: &RawJson,
         caller: &ToolCaller,
-        AuditedDecision { verdict, reason }: AuditedDecision,
+        AuditedDecision { decision, reason }: AuditedDecision,
     ) {
-        self.record(tool, arguments, caller, AuditEvent::Decision { verdict, reason });
+        self.record(tool, arguments, caller, AuditEvent::Decision { verdict: decision, reason });
     }
 
     /// Records the end of a call.

@@ -95,7 +95,7 @@ pub struct HostBuilder {
     options: HostSettings,
     gate: Option<Arc<dyn Gate>>,
     rules: Vec<SourcedRule>,
-    when_asked: PromptPolicy,
+    prompt_policy: PromptPolicy,
     allowed: Option<PromptFilter>,
     rule_sink: Option<RuleSink>,
     asker: Option<Arc<dyn Asker>>,
@@ -168,8 +168,8 @@ impl HostBuilder {
     ///
     /// See [`HostBuilder`](HostBuilder#example) for an example.
     #[must_use]
-    pub fn prompt_policy(mut self, when_asked: PromptPolicy) -> Self {
-        self.when_asked = when_asked;
+    pub fn prompt_policy(mut self, prompt_policy: PromptPolicy) -> Self {
+        self.prompt_policy = prompt_policy;
         self
     }
 
@@ -422,7 +422,7 @@ impl HostBuilder {
             if all.iter().any(|(other, _)| *other == name) {
                 return Err(StartError::Twice(name));
             }
-            all.push((name, DesiredServer { reach: ServerEndpoint::Local(make), settings, by_hand: None }));
+            all.push((name, DesiredServer { endpoint: ServerEndpoint::Local(make), settings, manual_override: None }));
         }
         if !all.is_empty() {
             // Builds the inspector's tables before the first list arrives.
@@ -450,7 +450,7 @@ impl HostBuilder {
         let asker = self.asker;
         let parts = GateConfig {
             rules: self.rules,
-            when_asked: self.when_asked,
+            prompt_policy: self.prompt_policy,
             allowed: self.allowed,
             asker: asker.clone(),
             sink: self.rule_sink,

@@ -33,12 +33,12 @@ pub struct CallOptions {
     pub caller: ToolCaller,
     /// Options of the request on the connection. The timeout limits the wait for the server, and then the request
     /// itself. If unset, the tool's timeout applies, or the server's.
-    pub call: wharf_client::RequestOptions,
+    pub request: wharf_client::RequestOptions,
 }
 
 impl Default for CallOptions {
     fn default() -> Self {
-        Self { caller: ToolCaller::agent(), call: wharf_client::RequestOptions::default() }
+        Self { caller: ToolCaller::agent(), request: wharf_client::RequestOptions::default() }
     }
 }
 
@@ -53,13 +53,13 @@ impl CallOptions {
     /// Sets the timeout.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.call.timeout = Some(timeout);
+        self.request.timeout = Some(timeout);
         self
     }
 
     /// Returns the connection's options with this timeout.
     fn with_timeout(&self, timeout: Option<Duration>) -> wharf_client::RequestOptions {
-        let mut options = self.call.clone();
+        let mut options = self.request.clone();
         options.timeout = timeout;
         options
     }
@@ -70,15 +70,15 @@ impl CallOptions {
 pub struct ToolResponse {
     /// The called tool.
     pub tool: ToolId,
-    /// The response.
-    pub answer: RawResult,
+    /// The result as received.
+    pub raw_result: RawResult,
     bounds: JsonLimits,
 }
 
 impl ToolResponse {
     /// Returns the raw result.
     pub fn json(&self) -> &RawJson {
-        &self.answer.result
+        &self.raw_result.result
     }
 
     /// Returns the decoded result.
@@ -87,7 +87,7 @@ impl ToolResponse {
     ///
     /// Returns an error if the result is malformed or too complex.
     pub fn result(&self) -> Result<ToolResult, JsonDecodeError> {
-        ToolResult::from_raw(self.answer.result.clone(), &self.bounds)
+        ToolResult::from_raw(self.raw_result.result.clone(), &self.bounds)
     }
 
     /// Returns the result as a generic tool outcome, with all content types.
@@ -119,25 +119,27 @@ impl HostContext {
         arguments: &RawJson,
         options: CallOptions,
     ) -> Result<ToolResponse, HostError> {
-        let seen = self.publisher.peek().version();
+        let catalog_version = Some(self.publisher.peek().version());
         let options = &options;
-        let attempt = |tool: Arc<CatalogTool>| async move { self.call_found(&tool, arguments, options, seen).await };
-        self.with_permitted_tool(id, arguments, options, attempt).await
+        let operation = |tool: Arc<CatalogTool>| async move {
+            self.call_resolved(&tool, arguments, options, catalog_version).await
+        };
+        self.with_permitted_tool(id, arguments, options, operation).await
     }
 
-    /// Finds a tool, checks the call with the gate and runs `attempt`. If the server was restarted in the meantime and
-    /// changed the tool's definition, the new definition is checked and `attempt` runs again.
+    /// Finds a tool, checks the call with the gate and runs `operation`. If the server was restarted in the meantime and
+    /// changed the tool's definition, the new definition is checked and `operation` runs again.
     pub async fn with_permitted_tool<T, F: Future<Output = Result<T, HostError>>>(
         &self,
         id: &ToolId,
         arguments: &RawJson,
         options: &CallOptions,
-        attempt: impl Fn(Arc<CatalogTool>) -> F,
+        operation: impl Fn(Arc<CatalogTool>) -> F,
     ) -> Result<T, HostError> {
         let tool = self.find_permitted_tool(id, arguments, options).await?;
-        match attempt(tool).await {
-            Err(HostError::Denied(refusal)) if refusal.reason == RefusalReason::ApprovalStale => {
-                attempt(self.find_permitted_tool(id, arguments, options).await?).await
+        match operation(tool).await {
+            Err(HostError::Denied(refusal)) if refusal.reason == RefusalReason::PermissionStale => {
+                operation(self.find_permitted_tool(id, arguments, options).await?).await
             }
             outcome => outcome,
         }
@@ -149,26 +151,26 @@ impl HostContext {
         arguments: &RawJson,
         options: &CallOptions,
     ) -> Result<Arc<CatalogTool>, HostError> {
-        let tool = self.find_tool(id, options.call.timeout).await?;
+        let tool = self.find_tool(id, options.request.timeout).await?;
         self.check_gate(&tool, arguments, &options.caller).await?;
         Ok(tool)
     }
 
-    /// Runs `attempt` on a server. If the server was replaced during the wait, the call has not been sent:
-    /// the gate checks it again, because the replacement may be trusted less, and `attempt` runs on the replacement.
+    /// Runs `operation` on a server. If the server was replaced during the wait, the call has not been sent:
+    /// the gate checks it again, because the replacement may be trusted less, and `operation` runs on the replacement.
     ///
     /// Returns the last server with the outcome.
     pub async fn on_current_server<T, F: Future<Output = Result<T, HostError>>>(
         &self,
         mut server: Arc<Server>,
-        going: OutgoingCall<'_>,
-        attempt: impl Fn(Arc<Server>) -> F,
+        call: OutgoingCall<'_>,
+        operation: impl Fn(Arc<Server>) -> F,
     ) -> (Arc<Server>, Result<T, HostError>) {
-        let mut outcome = attempt(Arc::clone(&server)).await;
+        let mut outcome = operation(Arc::clone(&server)).await;
         while let Some(other) = self.replacement_of(&server, &outcome) {
             server = other;
-            outcome = match self.check_gate_again(&server, going).await {
-                Ok(()) => attempt(Arc::clone(&server)).await,
+            outcome = match self.check_gate_again(&server, call).await {
+                Ok(()) => operation(Arc::clone(&server)).await,
                 Err(error) => Err(error),
             };
         }
@@ -209,29 +211,31 @@ impl HostContext {
     /// Returns the catalog once the server's tools are in it.
     async fn wait_for_tools(&self, server: &Server, timeout: Option<Duration>) -> Result<Arc<Catalog>, HostError> {
         let deadline = self.call_deadline(server, timeout);
-        let learned =
+        let tools_listed =
             server.with_connection(deadline, |live| async move { server.wait_for_tools(&live, deadline).await });
-        learned.await?;
+        tools_listed.await?;
         Ok(self.publisher.catalog())
     }
 
     /// Returns the catalog once all of the server's lists are in it.
     pub async fn wait_for_lists(&self, server: &Server, timeout: Option<Duration>) -> Result<Arc<Catalog>, HostError> {
         let deadline = self.call_deadline(server, timeout);
-        let learned =
+        let all_listed =
             server.with_connection(deadline, |live| async move { server.wait_for_all_lists(&live, deadline).await });
-        learned.await?;
+        all_listed.await?;
         Ok(self.publisher.catalog())
     }
 
     /// Returns the deadline of a call to this server.
     pub fn call_deadline(&self, server: &Server, timeout: Option<Duration>) -> CallDeadline {
-        CallDeadline::after(timeout.or_else(|| server.kept.load().settings.timeout).unwrap_or(self.options.limits.call))
+        CallDeadline::after(
+            timeout.or_else(|| server.settings.load().effective.timeout).unwrap_or(self.options.limits.call),
+        )
     }
 
     /// Returns the deadline of a wait for a server that may have to be started first.
     pub fn startup_deadline(&self, server: &Server) -> CallDeadline {
-        let settings = &server.kept.load().settings;
+        let settings = &server.settings.load().effective;
         let limits = &self.options.limits;
         let time = settings.startup_timeout.unwrap_or(limits.startup) + settings.timeout.unwrap_or(limits.call);
         CallDeadline::after(time)
@@ -247,35 +251,35 @@ impl HostContext {
     }
 
     /// Makes a call that has passed the gate.
-    pub async fn call_permitted(
+    pub async fn call_after_gate(
         &self,
         tool: &Arc<CatalogTool>,
         arguments: &RawJson,
         options: &CallOptions,
     ) -> Result<ToolResponse, HostError> {
-        self.call_found(tool, arguments, options, 0).await
+        self.call_resolved(tool, arguments, options, None).await
     }
 
-    /// Makes a call of a tool that was found in catalog version `seen`. While that version is current, the tool is
-    /// unchanged.
-    async fn call_found(
+    /// Makes a call that has passed the gate, of a tool that was found in `catalog_version`. While that version is current,
+    /// the tool is unchanged.
+    async fn call_resolved(
         &self,
         tool: &CatalogTool,
         arguments: &RawJson,
         options: &CallOptions,
-        seen: u64,
+        catalog_version: Option<u64>,
     ) -> Result<ToolResponse, HostError> {
         let server = self.server(tool.id.server.as_str())?;
-        let question = ResultCacheKey::from_call(&server, tool, arguments, options);
+        let cache_key = ResultCacheKey::from_call(&server, tool, arguments, options);
         let began = Instant::now();
         let mut record = CallRecord { context: self, tool, arguments, caller: &options.caller, began: Some(began) };
-        if let Some(result) = question.as_ref().and_then(|question| server.results.get(question)) {
+        if let Some(result) = cache_key.as_ref().and_then(|cache_key| server.results.get(cache_key)) {
             record.finish(&AuditedCallOutcome::Answered);
             return Ok(self.reply(tool, RawResult { result, kind: ResultKind::Complete }));
         }
-        let going = OutgoingCall { tool, arguments, options, seen, began };
-        let send = |server: Arc<Server>| async move { self.send_call(&server, going).await };
-        let (server, outcome) = self.on_current_server(server, going, send).await;
+        let call = OutgoingCall { tool, arguments, options, catalog_version, began };
+        let send = |server: Arc<Server>| async move { self.send_with_retry(&server, call).await };
+        let (server, outcome) = self.on_current_server(server, call, send).await;
         let ended = match &outcome {
             Ok(answer) if results::is_marked_error(&answer.result) => AuditedCallOutcome::ToolFailed,
             Ok(_) => AuditedCallOutcome::Answered,
@@ -285,28 +289,28 @@ impl HostContext {
         let success = matches!(ended, AuditedCallOutcome::Answered);
         server.stats.record(&tool.id.tool, took, success);
         let answer = outcome?;
-        if let (true, Some(question)) = (success, question) {
-            question.cache_result(&server, &answer);
+        if let (true, Some(cache_key)) = (success, cache_key) {
+            cache_key.cache_result(&server, &answer);
         }
         Ok(self.reply(tool, answer))
     }
 
     /// Checks a call with the gate again, for a server that replaced the original one.
-    async fn check_gate_again(&self, server: &Server, going: OutgoingCall<'_>) -> Result<(), HostError> {
-        self.wait_for_tools(server, going.options.call.timeout).await?;
-        self.check_unchanged(going.tool)?;
-        self.check_gate(going.tool, going.arguments, &going.options.caller).await
+    async fn check_gate_again(&self, server: &Server, call: OutgoingCall<'_>) -> Result<(), HostError> {
+        self.wait_for_tools(server, call.options.request.timeout).await?;
+        self.check_unchanged(call.tool)?;
+        self.check_gate(call.tool, call.arguments, &call.options.caller).await
     }
 
-    async fn send_call(&self, server: &Server, going: OutgoingCall<'_>) -> Result<RawResult, HostError> {
-        let OutgoingCall { tool, arguments, options, seen, began } = going;
-        let timeout = options.call.timeout.or_else(|| server.kept.load().timeout(&tool.id.tool));
+    async fn send_with_retry(&self, server: &Server, call: OutgoingCall<'_>) -> Result<RawResult, HostError> {
+        let OutgoingCall { tool, arguments, options, catalog_version, began } = call;
+        let timeout = options.request.timeout.or_else(|| server.settings.load().timeout(&tool.id.tool));
         let deadline = CallDeadline::since(began, timeout.unwrap_or(self.options.limits.call));
         let called = server.call_with_retry(deadline, |live| {
             let client_options = options.with_timeout(timeout);
             async move {
                 server.wait_for_tools(&live, deadline).await?;
-                self.check_still_enabled(server, tool, seen)?;
+                self.check_still_enabled(server, tool, catalog_version)?;
                 let called = live.connection.call_tool_raw(&tool.id.tool, arguments, client_options).await;
                 called.map_err(|error| server.call_error(error))
             }
@@ -314,14 +318,19 @@ impl HostContext {
         called.await
     }
 
-    /// Checks that a tool is unchanged and still enabled. While the call waited for the server or for a free slot, the
+    /// Checks that a tool is unchanged and still enabled. While the call waited for the server or for a permit, the
     /// server may have changed its definition and the settings may have excluded it. A tool seen in the current catalog
     /// version is unchanged.
-    pub fn check_still_enabled(&self, server: &Server, tool: &CatalogTool, seen: u64) -> Result<(), HostError> {
-        if self.publisher.peek().version() != seen {
+    pub fn check_still_enabled(
+        &self,
+        server: &Server,
+        tool: &CatalogTool,
+        catalog_version: Option<u64>,
+    ) -> Result<(), HostError> {
+        if Some(self.publisher.peek().version()) != catalog_version {
             self.check_unchanged(tool)?;
         }
-        if !server.kept.load().filter.admits(&tool.id.tool) {
+        if !server.settings.load().filter.admits(&tool.id.tool) {
             return Err(unknown_tool_error(&self.publisher.catalog(), &tool.id));
         }
         Ok(())
@@ -351,8 +360,8 @@ impl HostContext {
         loop {
             self.permit_request(&server, method, params, &options).await?;
             let client_options =
-                options.with_timeout(options.call.timeout.or_else(|| server.kept.load().settings.timeout));
-            let asked = server.request_with_retry(self.call_deadline(&server, options.call.timeout), |connection| {
+                options.with_timeout(options.request.timeout.or_else(|| server.settings.load().effective.timeout));
+            let asked = server.request_with_retry(self.call_deadline(&server, options.request.timeout), |connection| {
                 let options = client_options.clone();
                 async move { connection.request(method, params, options).await }
             });
@@ -384,9 +393,9 @@ impl HostContext {
                 UntrustedText::new(&**odd).truncate(60)
             )));
         }
-        options.call.meta = options.call.meta.or_else(|| member("_meta"));
+        options.request.meta = options.request.meta.or_else(|| member("_meta"));
         let arguments = member("arguments").unwrap_or_else(RawJson::empty_object);
-        Ok(self.call(&ToolId::new(server, name), &arguments, options).await?.answer)
+        Ok(self.call(&ToolId::new(server, name), &arguments, options).await?.raw_result)
     }
 
     /// Checks that a tool's definition has not changed since it was permitted. A changed definition is a different
@@ -395,7 +404,7 @@ impl HostContext {
         let catalog = self.publisher.peek();
         match catalog.tool(&tool.id) {
             Some(now) if now.fingerprint == tool.fingerprint => Ok(()),
-            Some(_) => Err(HostError::Denied(CallRefusal::new(RefusalReason::ApprovalStale))),
+            Some(_) => Err(HostError::Denied(CallRefusal::new(RefusalReason::PermissionStale))),
             None => Err(unknown_tool_error(&catalog, &tool.id)),
         }
     }
@@ -411,8 +420,8 @@ impl HostContext {
         }
     }
 
-    fn reply(&self, tool: &CatalogTool, answer: RawResult) -> ToolResponse {
-        ToolResponse { tool: tool.id.clone(), answer, bounds: self.options.limits.bounds }
+    fn reply(&self, tool: &CatalogTool, raw_result: RawResult) -> ToolResponse {
+        ToolResponse { tool: tool.id.clone(), raw_result, bounds: self.options.limits.bounds }
     }
 }
 
@@ -422,8 +431,8 @@ pub struct OutgoingCall<'a> {
     pub tool: &'a CatalogTool,
     pub arguments: &'a RawJson,
     pub options: &'a CallOptions,
-    /// Catalog version in which the tool was found.
-    pub seen: u64,
+    /// Catalog version in which the tool was found, if known.
+    pub catalog_version: Option<u64>,
     pub began: Instant,
 }
 

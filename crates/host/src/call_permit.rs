@@ -33,8 +33,8 @@ pub struct CallPermit {
     timeout: Option<Duration>,
     began: Instant,
     is_over: bool,
-    /// Holds one of the server's concurrent-call slots.
-    _turn: Option<OwnedSemaphorePermit>,
+    /// Counts towards the server's limit of concurrent calls.
+    _concurrency_permit: Option<OwnedSemaphorePermit>,
 }
 
 /// A request for a permit.
@@ -52,9 +52,9 @@ impl CallPermit {
         arguments: &RawJson,
         options: &CallOptions,
     ) -> Result<Self, HostError> {
-        let wanted = PermitRequest { context, arguments, options };
-        let attempt = |tool| async move { wanted.obtain(&tool).await };
-        context.with_permitted_tool(id, arguments, options, attempt).await
+        let request = PermitRequest { context, arguments, options };
+        let operation = |tool| async move { request.obtain(&tool).await };
+        context.with_permitted_tool(id, arguments, options, operation).await
     }
 
     /// Returns the connection for the call.
@@ -94,29 +94,36 @@ impl PermitRequest<'_> {
     async fn obtain(self, tool: &Arc<CatalogTool>) -> Result<CallPermit, HostError> {
         let began = Instant::now();
         let Self { context, arguments, options } = self;
-        let attempt = |server| async move { self.wait_and_permit(&server, tool, began).await };
+        let operation = |server| async move { self.wait_and_permit(&server, tool, began).await };
         let server = context.server(tool.id.server.as_str())?;
-        context.on_current_server(server, OutgoingCall { tool, arguments, options, seen: 0, began }, attempt).await.1
+        context
+            .on_current_server(
+                server,
+                OutgoingCall { tool, arguments, options, catalog_version: None, began },
+                operation,
+            )
+            .await
+            .1
     }
 
-    /// Waits for a free slot and for the server, as a call does.
+    /// Waits for a permit and for the server, as a call does.
     async fn wait_and_permit(
         self,
         server: &Arc<Server>,
         tool: &Arc<CatalogTool>,
         began: Instant,
     ) -> Result<CallPermit, HostError> {
-        let timeout = self.options.call.timeout.or_else(|| server.kept.load().timeout(&tool.id.tool));
+        let timeout = self.options.request.timeout.or_else(|| server.settings.load().timeout(&tool.id.tool));
         let deadline = CallDeadline::since(began, timeout.unwrap_or(self.context.options.limits.call));
-        let turn = server.acquire_slot(deadline).await?;
+        let concurrency_permit = server.acquire_concurrency_permit(deadline).await?;
         // Counts as a use during the wait, so that the server is not stopped as idle.
         let entered = server.with_connection(deadline, |live| async move {
             server.wait_for_tools(&live, deadline).await?;
-            self.context.check_still_enabled(server, tool, 0)?;
+            self.context.check_still_enabled(server, tool, None)?;
             Ok(self.build_permit(server, tool, live.connection, timeout))
         });
         let mut permit = entered.await?;
-        permit._turn = turn;
+        permit._concurrency_permit = concurrency_permit;
         Ok(permit)
     }
 
@@ -138,7 +145,7 @@ impl PermitRequest<'_> {
             timeout,
             began: Instant::now(),
             is_over: false,
-            _turn: None,
+            _concurrency_permit: None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Publication of the catalog and of the tool registry. Nothing else changes them.
+//! Publication of the catalog, and of the servers' tools in the registry. Only this module changes the catalog.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -79,7 +79,8 @@ impl CatalogPublisher {
         let newer = owners.get(&server.name).is_some_and(|owner| *owner > server.generation);
         let may = !newer && {
             let snapshot = server.snapshot.borrow();
-            let old = section.freshness != ListFreshness::Live && matches!(snapshot.way, Availability::Open(_));
+            let old =
+                section.freshness != ListFreshness::Live && matches!(snapshot.availability, Availability::Open(_));
             snapshot.epoch == epoch && snapshot.offers_tools() && !old
         };
         if !may {
@@ -139,9 +140,10 @@ mod tests {
         host.wait_until_settled().await;
         let (context, first) = (host.context(), host.context().server("one").unwrap());
         assert_eq!(context.publisher.own_section(&first).unwrap().resources.len(), 1);
-        let reach = ServerEndpoint::Local(Arc::new(|| Err("never".to_owned())));
-        let second =
-            host.start_server(name, DesiredServer { reach, settings: ServerSettings::default(), by_hand: None }).await;
+        let endpoint = ServerEndpoint::Local(Arc::new(|| Err("never".to_owned())));
+        let second = host
+            .start_server(name, DesiredServer { endpoint, settings: ServerSettings::default(), manual_override: None })
+            .await;
         assert!(context.publisher.own_section(&second).is_none());
         host.close().await;
     }

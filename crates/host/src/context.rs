@@ -171,16 +171,16 @@ impl HostContext {
 
     /// Publishes a change of a server's state.
     pub fn publish_state(&self, server: &Server, snapshot: &ServerSnapshot) {
-        let trouble = snapshot.trouble.clone().filter(|_| snapshot.state != ServerState::Ready);
-        match (&trouble, snapshot.state) {
+        let last_error = snapshot.last_error.clone().filter(|_| snapshot.state != ServerState::Ready);
+        match (&last_error, snapshot.state) {
             // Listeners receive the event; a warning in the log would repeat it.
-            (Some(trouble), ServerState::Failed | ServerState::AuthRequired) if !self.event_bus.has_receivers() => {
-                tracing::warn!(target: "wharf::state", server = %server.name, state = %snapshot.state, "{trouble}");
+            (Some(last_error), ServerState::Failed | ServerState::AuthRequired) if !self.event_bus.has_receivers() => {
+                tracing::warn!(target: "wharf::state", server = %server.name, state = %snapshot.state, "{last_error}");
             }
-            (Some(trouble), _) => tracing::info!(server = %server.name, state = %snapshot.state, "{trouble}"),
+            (Some(last_error), _) => tracing::info!(server = %server.name, state = %snapshot.state, "{last_error}"),
             (None, _) => tracing::info!(server = %server.name, state = %snapshot.state),
         }
-        self.event_bus.publish(Event::State { server: server.name.clone(), state: snapshot.state, trouble });
+        self.event_bus.publish(Event::State { server: server.name.clone(), state: snapshot.state, last_error });
     }
 
     /// Publishes the change of a resource, as an event and as a note to the agent.

@@ -57,7 +57,7 @@ impl HostContext {
         let server = self.server(tool.server.as_str())?;
         match self.publisher.peek().tool(tool) {
             Some(found) if found.fingerprint == seen => Ok((server, Arc::clone(found))),
-            Some(_) => Err(HostError::Denied(CallRefusal::new(RefusalReason::ApprovalStale))),
+            Some(_) => Err(HostError::Denied(CallRefusal::new(RefusalReason::PermissionStale))),
             None => Err(HostError::UnknownTool {
                 server: tool.server.clone(),
                 tool: tool.tool.to_string(),
@@ -133,7 +133,7 @@ impl Host {
         let (server, found) = context.find_reviewed(tool, seen)?;
         let id = (server.origin(), tool.clone());
         let definition = server.redact(found.definition.raw.as_str());
-        let approved = context.rules.approve_definition(id, seen, &definition);
+        let approved = context.rules.pin_definition(id, seen, &definition);
         approved.map_err(|full| HostError::NotSaved(full.to_string()))?;
         wait_until_saved(context.save_pins_at_once()).await
     }

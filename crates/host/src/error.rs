@@ -42,7 +42,7 @@ pub enum HostError {
     #[error("{0}")]
     Denied(CallRefusal),
     /// The server is not available.
-    #[error("server `{server}` {}{}", .state.predicate(), CauseSuffix(.trouble))]
+    #[error("server `{server}` {}{}", .state.predicate(), CauseSuffix(.last_error))]
     Unavailable {
         /// The server.
         server: ServerName,
@@ -51,10 +51,10 @@ pub enum HostError {
         /// Time of the last state change.
         since: SystemTime,
         /// The error that made it unavailable.
-        trouble: Option<Arc<ServerError>>,
+        last_error: Option<Arc<ServerError>>,
     },
-    /// The server did not become ready, or had no free slot, before the deadline.
-    #[error("server `{server}` was still {what} after {}{}", DurationText(*.after), CauseSuffix(.trouble))]
+    /// Before the deadline the server did not become ready, or stayed at its limit of concurrent calls.
+    #[error("server `{server}` was still {what} after {}{}", DurationText(*.after), CauseSuffix(.last_error))]
     NotInTime {
         /// The server.
         server: ServerName,
@@ -63,7 +63,7 @@ pub enum HostError {
         /// Duration of the wait.
         after: Duration,
         /// The error that made it unavailable.
-        trouble: Option<Arc<ServerError>>,
+        last_error: Option<Arc<ServerError>>,
     },
     /// The request failed on the connection.
     #[error("server `{server}`: {error}")]
@@ -129,11 +129,11 @@ impl HostError {
     /// Returns a suggestion for the next step, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Unavailable { server, state, trouble, .. } => match state {
+            Self::Unavailable { server, state, last_error, .. } => match state {
                 ServerState::Disabled => Some(format!("enable `{server}`")),
                 ServerState::Unapproved => Some(format!("review the command of `{server}` and approve it")),
                 ServerState::Disconnected | ServerState::Failed => Some(format!("connect `{server}`")),
-                ServerState::AuthRequired => Some(login_hint(server, trouble.as_deref())),
+                ServerState::AuthRequired => Some(login_hint(server, last_error.as_deref())),
                 _ => None,
             },
             Self::Denied(refusal) => refusal.hint.clone().or_else(|| refusal_hint(&refusal.reason)),
@@ -153,7 +153,7 @@ fn refusal_hint(reason: &RefusalReason) -> Option<String> {
         RefusalReason::Denied { .. } => "remove or narrow the rule that denies the call".to_owned(),
         RefusalReason::SaidNo { .. } => "ask the person before calling the tool again".to_owned(),
         RefusalReason::DefinitionChanged => "review the change and approve it at a prompt".to_owned(),
-        RefusalReason::ApprovalStale => "call the tool again".to_owned(),
+        RefusalReason::PermissionStale => "call the tool again".to_owned(),
         RefusalReason::NotApproved => "approve the provider of the tool".to_owned(),
         _ => return None,
     })
@@ -174,8 +174,8 @@ fn call_hint(error: &CallError) -> Option<&'static str> {
 
 /// Returns the hint for a server that requires a login. If the host cannot log in, only a manually configured token
 /// helps.
-fn login_hint(server: &ServerName, trouble: Option<&ServerError>) -> String {
-    match trouble.and_then(ServerError::not_authorized).map(|why| &why.remedy) {
+fn login_hint(server: &ServerName, last_error: Option<&ServerError>) -> String {
+    match last_error.and_then(ServerError::not_authorized).map(|why| &why.remedy) {
         Some(AuthRecovery::Reading) => format!("configure a token for `{server}` in `headers.Authorization`"),
         _ => format!("log in to `{server}`"),
     }
@@ -217,7 +217,7 @@ struct CauseSuffix<'a>(&'a Option<Arc<ServerError>>);
 
 impl std::fmt::Display for CauseSuffix<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.as_ref().map_or(Ok(()), |trouble| write!(f, ": {trouble}"))
+        self.0.as_ref().map_or(Ok(()), |last_error| write!(f, ": {last_error}"))
     }
 }
 
@@ -233,7 +233,7 @@ mod tests {
             (RefusalReason::Denied { rule: rule() }, "remove or narrow the rule"),
             (RefusalReason::SaidNo { because: None }, "ask the person"),
             (RefusalReason::DefinitionChanged, "review the change"),
-            (RefusalReason::ApprovalStale, "call the tool again"),
+            (RefusalReason::PermissionStale, "call the tool again"),
             (RefusalReason::NotApproved, "approve the provider"),
         ] {
             let hint = HostError::Denied(CallRefusal::new(reason)).hint().unwrap();

@@ -30,7 +30,7 @@ pub enum Event {
         /// The new state.
         state: ServerState,
         /// The error, if any.
-        trouble: Option<Arc<ServerError>>,
+        last_error: Option<Arc<ServerError>>,
     },
     /// A server's catalog section has changed.
     Catalog {

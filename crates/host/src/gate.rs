@@ -42,7 +42,7 @@ pub enum PromptPolicy {
 
 /// Gate that evaluates rules, grants and pins, and prompts the person if they require it.
 pub(crate) struct RuleGate {
-    when_asked: PromptPolicy,
+    prompt_policy: PromptPolicy,
     allowed: Option<PromptFilter>,
     asker: Option<Arc<dyn Asker>>,
     sink: Option<RuleSink>,
@@ -53,7 +53,7 @@ pub(crate) struct RuleGate {
     state: Mutex<GateState>,
     context: OnceLock<Weak<HostContext>>,
     /// Serializes prompts: the answer to one may settle the next.
-    question_permit: Semaphore,
+    prompt_permit: Semaphore,
 }
 
 struct GateState {
@@ -73,7 +73,7 @@ type HostToolKey = (Arc<str>, Option<(ServerOrigin, ServerName)>);
 /// Input of [`RuleGate::new`].
 pub(crate) struct GateConfig {
     pub rules: Vec<SourcedRule>,
-    pub when_asked: PromptPolicy,
+    pub prompt_policy: PromptPolicy,
     pub allowed: Option<PromptFilter>,
     pub asker: Option<Arc<dyn Asker>>,
     pub sink: Option<RuleSink>,
@@ -92,13 +92,13 @@ impl GateState {
     /// Removes the grants of a server.
     fn forget_grants(&mut self, server: &ServerName) {
         self.grants.forget(server);
-        self.own_grants.retain(|(_, about), _| about.as_ref().is_none_or(|(_, other)| other != server));
+        self.own_grants.retain(|(_, subject), _| subject.as_ref().is_none_or(|(_, other)| other != server));
     }
 }
 
 impl RuleGate {
     pub fn new(parts: GateConfig) -> Arc<Self> {
-        let GateConfig { rules, when_asked, allowed, asker, sink, audits, pins } = parts;
+        let GateConfig { rules, prompt_policy, allowed, asker, sink, audits, pins } = parts;
         let policy = Arc::new(Policy::compile(rules.clone(), &[]));
         let state = GateState {
             rules,
@@ -109,7 +109,7 @@ impl RuleGate {
             pins,
         };
         Arc::new(Self {
-            when_asked,
+            prompt_policy,
             allowed,
             asker,
             sink,
@@ -117,7 +117,7 @@ impl RuleGate {
             began: Instant::now(),
             state: Mutex::new(state),
             context: OnceLock::new(),
-            question_permit: Semaphore::new(1),
+            prompt_permit: Semaphore::new(1),
         })
     }
 
@@ -173,8 +173,8 @@ impl RuleGate {
         self.state().pins.clone()
     }
 
-    /// Records the approval of a definition.
-    pub fn approve_definition(
+    /// Pins a definition that a person approved.
+    pub fn pin_definition(
         &self,
         tool: (ServerOrigin, ToolId),
         fingerprint: Fingerprint,
@@ -197,15 +197,15 @@ impl RuleGate {
                 (PermissionRequirement::NotNeeded, ToolRisk::Low) => wharf_policy::RiskLevel::Low,
                 _ => wharf_policy::RiskLevel::High,
             };
-            let own = self.host_tool_key(tool);
-            let attempt = match &own.1 {
+            let key = self.host_tool_key(tool);
+            let attempt = match &key.1 {
                 Some((origin, server)) => {
                     wharf_policy::CallAttempt::server_access((server, origin), &tool.name, arguments, risk)
                 }
                 None => wharf_policy::CallAttempt::builtin_tool(&tool.name, arguments, risk),
             };
-            let judgement = self.evaluate_attempt(&attempt, None);
-            return self.apply_host_tool_grant(&own, judgement);
+            let decision = self.evaluate_attempt(&attempt, None);
+            return self.apply_host_tool_grant(&key, decision);
         };
         let context = self.context();
         let servers = context.as_ref().map(|context| context.servers.load());
@@ -213,8 +213,8 @@ impl RuleGate {
         match known {
             Some((name, server)) => {
                 let mut attempt = wharf_policy::CallAttempt::server_tool(name, &origin.name, arguments);
-                let kept = server.kept.load();
-                (attempt.trust, attempt.origin) = (kept.settings.trust, &kept.settings.origin);
+                let settings = server.settings.load();
+                (attempt.trust, attempt.origin) = (settings.effective.trust, &settings.effective.origin);
                 self.evaluate_attempt(&attempt, Some(&origin.fingerprint))
             }
             // A tool of another provider, which no server rule covers.
@@ -236,22 +236,22 @@ impl RuleGate {
     }
 
     /// Applies an earlier answer about a tool that belongs to no server. It replaces a prompt and nothing else.
-    fn apply_host_tool_grant(&self, tool: &HostToolKey, judgement: CallDecision) -> CallDecision {
-        match (judgement, self.state().own_grants.get(tool)) {
+    fn apply_host_tool_grant(&self, tool: &HostToolKey, decision: CallDecision) -> CallDecision {
+        match (decision, self.state().own_grants.get(tool)) {
             (CallDecision::Ask { .. }, Some(lifetime)) => {
                 CallDecision::Allow { why: DecisionReason::Grant(*lifetime), first_seen: false }
             }
-            (judgement, _) => judgement,
+            (decision, _) => decision,
         }
     }
 
-    /// Records that this definition was called with consent.
-    fn pin_definition(&self, tool: &ToolDescription) {
+    /// Pins the definition of a call with consent.
+    fn pin_called_definition(&self, tool: &ToolDescription) {
         let Some((id, fingerprint)) = tool_identity(tool) else { return };
         let Some(context) = self.context() else { return };
-        let publisher = context.publisher.peek();
+        let catalog = context.publisher.peek();
         // The catalog may hold a newer definition, which has not been approved.
-        let definition = publisher.tool(&id).filter(|tool| tool.fingerprint == fingerprint);
+        let definition = catalog.tool(&id).filter(|tool| tool.fingerprint == fingerprint);
         let Some(definition) = definition.map(|tool| tool.definition.raw.clone()) else { return };
         let Ok(server) = context.server(id.server.as_str()) else { return };
         let definition = server.redact(definition.as_str());
@@ -272,7 +272,7 @@ impl RuleGate {
             }
             CallDecision::Allow { why, first_seen } => {
                 if first_seen {
-                    self.pin_definition(tool);
+                    self.pin_called_definition(tool);
                 }
                 self.record_decision(caller, tool, arguments, "allow", &why);
                 RuleDecision::Yes
@@ -284,7 +284,7 @@ impl RuleGate {
             CallDecision::Ask { why, changed } => match self.prompt_waiver(caller, tool, changed.as_deref()) {
                 Some(reason) => {
                     if changed.is_none() {
-                        self.pin_definition(tool);
+                        self.pin_called_definition(tool);
                     }
                     self.record_decision(caller, tool, arguments, "allow", &reason);
                     RuleDecision::Yes
@@ -304,7 +304,7 @@ impl RuleGate {
         changed: Option<&str>,
     ) -> Option<&'static str> {
         let is_allowed = || self.allowed.as_ref().is_some_and(|allowed| allowed(tool));
-        match (caller.consent, self.when_asked, changed) {
+        match (caller.consent, self.prompt_policy, changed) {
             (CallerConsent::Given, ..) => Some("the caller gave consent"),
             (CallerConsent::Ask, PromptPolicy::Allow, None) => Some("prompts are disabled and count as allowed"),
             (CallerConsent::Ask, _, None) if is_allowed() => Some("allowed for this session in advance"),
@@ -325,7 +325,7 @@ impl RuleGate {
         }
         let rule = self.allow_rule(tool).ok().and_then(|rule| serde_json::to_string(&rule).ok()).unwrap_or_default();
         let refusal = CallRefusal::new(RefusalReason::NobodyToAsk { rule });
-        match tool.about.as_ref().and_then(|about| about.reason) {
+        match tool.subject.as_ref().and_then(|subject| subject.reason) {
             Some(reason) => refusal.with_hint(reason),
             None => refusal,
         }
@@ -333,7 +333,7 @@ impl RuleGate {
 
     /// Returns a tool that belongs to no server, with the server that this call concerns.
     fn host_tool_key(&self, tool: &ToolDescription) -> HostToolKey {
-        let server = tool.about.as_ref().and_then(|about| ServerName::new(&about.provider).ok());
+        let server = tool.subject.as_ref().and_then(|subject| ServerName::new(&subject.provider).ok());
         (Arc::clone(&tool.name), server.map(|server| (self.origin_of(&server), server)))
     }
 
@@ -374,9 +374,9 @@ impl RuleGate {
     /// Prompts the person once no other prompt is open. The timeout starts when the prompt is shown.
     async fn prompt_exclusively(&self, pending: PendingAttempt, time: Duration) -> Result<(), CallRefusal> {
         let PendingAttempt { caller, tool, arguments } = pending;
-        let _desk = self.question_permit.acquire().await;
+        let _prompt_permit = self.prompt_permit.acquire().await;
         if !self.is_current_definition(&tool) {
-            return Err(CallRefusal::new(RefusalReason::ApprovalStale));
+            return Err(CallRefusal::new(RefusalReason::PermissionStale));
         }
         let (why, changed) = match self.decide(&caller, &tool, &arguments) {
             RuleDecision::Yes => return Ok(()),
@@ -404,7 +404,7 @@ impl RuleGate {
                 "deny",
                 &"the server was replaced or reconnected during the prompt",
             );
-            return Err(CallRefusal::new(RefusalReason::ApprovalStale));
+            return Err(CallRefusal::new(RefusalReason::PermissionStale));
         }
         match (lifetime, changed) {
             // Allows this call only: the next one is prompted for with the same difference.
@@ -433,7 +433,7 @@ impl RuleGate {
         let changed = before.zip(after).map(|(before, after)| diff_definitions(before, after.as_str()).to_string());
         let always = self.allow_rule(tool);
         let (tool, arguments, caller) = (Arc::clone(tool), arguments.clone(), Arc::clone(&caller.name));
-        let reason = match (why, tool.about.as_ref().and_then(|about| about.reason)) {
+        let reason = match (why, tool.subject.as_ref().and_then(|subject| subject.reason)) {
             (DecisionReason::Default, Some(reason)) => reason.to_owned(),
             _ => why.to_string(),
         };
@@ -456,7 +456,7 @@ impl RuleGate {
     }
 
     fn record_grant(&self, tool: &ToolDescription, lifetime: GrantLifetime) {
-        self.pin_definition(tool);
+        self.pin_called_definition(tool);
         if lifetime == GrantLifetime::Once {
             return;
         }
@@ -470,8 +470,8 @@ impl RuleGate {
                 self.state().grants.add(grant);
             }
             None => {
-                let own = self.host_tool_key(tool);
-                self.state().own_grants.insert(own, lifetime);
+                let key = self.host_tool_key(tool);
+                self.state().own_grants.insert(key, lifetime);
             }
         }
         match (rule, &self.sink) {
@@ -486,7 +486,7 @@ impl RuleGate {
         caller: &ToolCaller,
         tool: &ToolDescription,
         arguments: &RawJson,
-        verdict: &'static str,
+        decision: &'static str,
         why: &dyn std::fmt::Display,
     ) {
         if !self.audits {
@@ -495,9 +495,9 @@ impl RuleGate {
         let Some(context) = self.context() else { return };
         let Some(audit) = &context.audit else { return };
         let provider = tool.origin.as_ref().map(|origin| &*origin.provider);
-        let server = provider.or(tool.about.as_ref().map(|about| &*about.provider));
+        let server = provider.or(tool.subject.as_ref().map(|subject| &*subject.provider));
         let name = tool.origin.as_ref().map_or(&*tool.name, |origin| &*origin.name);
-        let decision = AuditedDecision { verdict, reason: why.to_string() };
+        let decision = AuditedDecision { decision, reason: why.to_string() };
         audit.record_decision(AuditedTool { server, name }, arguments, caller, decision);
     }
 }
@@ -542,7 +542,7 @@ enum RuleDecision {
 /// Returns the server that a tool belongs to or that its call concerns.
 fn server_of(tool: &ToolDescription) -> Option<ServerName> {
     let provider = tool.origin.as_ref().map(|origin| &origin.provider);
-    ServerName::new(provider.or(tool.about.as_ref().map(|about| &about.provider))?).ok()
+    ServerName::new(provider.or(tool.subject.as_ref().map(|subject| &subject.provider))?).ok()
 }
 
 fn tool_identity(tool: &ToolDescription) -> Option<(ToolId, Fingerprint)> {

@@ -282,7 +282,7 @@ impl Host {
     }
 
     /// Requests permission for a call that the embedder makes on the server's connection itself. Waits for the server
-    /// if necessary. The permit holds one of the server's concurrent-call slots.
+    /// if necessary. The permit counts towards the server's limit of concurrent calls.
     ///
     /// # Errors
     ///
@@ -521,7 +521,7 @@ impl Host {
     pub async fn wait_until_ready(&self, server: &str) -> Result<Connection, HostError> {
         let context = self.context();
         let server = context.server(server)?;
-        if context.options.attention == ListingMode::Nothing && !server.kept.load().settings.lazy {
+        if context.options.attention == ListingMode::Nothing && !server.settings.load().effective.lazy {
             // The attempt has a timeout of its own, and its error says more than a deadline.
             server.wait_for_attempt().await?;
             return self.connection(server.name.as_str());
@@ -570,7 +570,7 @@ impl Host {
 
     async fn connect_with(&self, server: &str, command: SupervisorCommand) -> Result<(), HostError> {
         let server = self.context().server(server)?;
-        server.membership.allow_prompts();
+        server.login_state.allow_prompts();
         let number = server.send_command(command);
         server.wait_for_command(number).await;
         server.wait_for_attempt().await
@@ -636,7 +636,7 @@ impl Host {
         let context = self.context();
         let changing = context.changing.acquire().await;
         let server = context.server(server)?;
-        if server.kept.load().settings.admission == wharf_spec::ActivationState::Unapproved {
+        if server.settings.load().effective.admission == wharf_spec::ActivationState::Unapproved {
             return Err(server.unavailable_error(&server.snapshot.borrow()));
         }
         let number = server.override_admission(admission);
@@ -697,8 +697,8 @@ impl Host {
     }
 
     /// Adds a server. The name must be free, and the set of servers must not be changed concurrently.
-    pub(crate) async fn add_server(&self, name: ServerName, told: DesiredServer) {
-        let server = self.start_server(name, told).await;
+    pub(crate) async fn add_server(&self, name: ServerName, desired: DesiredServer) {
+        let server = self.start_server(name, desired).await;
         let context = self.context();
         let mut servers = HashMap::clone(&context.servers.load());
         servers.insert(server.name.clone(), server);
@@ -706,52 +706,52 @@ impl Host {
     }
 
     /// Creates a server and starts its supervisor.
-    pub(crate) async fn start_server(&self, name: ServerName, told: DesiredServer) -> Arc<Server> {
+    pub(crate) async fn start_server(&self, name: ServerName, desired: DesiredServer) -> Arc<Server> {
         let context = Arc::clone(self.context());
-        let (words, inbox) = mpsc::unbounded_channel();
-        let kept = EffectiveSettings::new(told.settings, told.by_hand);
+        let (supervisor_tx, supervisor_rx) = mpsc::unbounded_channel();
+        let settings = EffectiveSettings::new(desired.settings, desired.manual_override);
         let seed = u64::from(context.jitter(Duration::from_secs(1)).subsec_nanos()) + 1;
-        let supervisor = Supervisor::new(kept.supervision_policy(), seed, current_time());
+        let supervisor = Supervisor::new(settings.supervision_policy(), seed, current_time());
         let (snapshot, published) = watch::channel(ServerSnapshot::from_supervisor(&supervisor));
         let server = Arc::new(Server {
             name,
             generation: context.generations.fetch_add(1, Ordering::Relaxed) + 1,
-            reach: told.reach,
-            kept: ArcSwap::from_pointee(kept),
-            words,
-            wanted: tokio::sync::Notify::new(),
+            endpoint: desired.endpoint,
+            settings: ArcSwap::from_pointee(settings),
+            supervisor_tx,
+            demand: tokio::sync::Notify::new(),
             snapshot: published,
             listed: watch::Sender::default(),
             listed_all: watch::Sender::default(),
             startup_time: std::sync::OnceLock::new(),
-            sent: Mutex::default(),
-            obeyed: watch::Sender::default(),
-            anew: tokio::sync::Notify::new(),
+            commands_sent: Mutex::default(),
+            commands_done: watch::Sender::default(),
+            republish: tokio::sync::Notify::new(),
             usage: ServerUsage::new(),
             stats: ServerStats::default(),
             results: crate::results::ToolResultCache::default(),
             watched: ResourceSubscriptions::new(),
-            membership: LoginState::default(),
+            login_state: LoginState::default(),
         });
         context.publish_cached(&server).await;
         let mut supervisor = supervisor;
         if context.options.lists_lazy && context.publisher.own_section(&server).is_none() {
             supervisor.list_once();
         }
-        let mut keeper = SupervisorTask {
+        let mut task = SupervisorTask {
             context,
             server: Arc::clone(&server),
             supervisor,
-            words: inbox,
+            messages: supervisor_rx,
             snapshot,
             closing: ClosingConnections::default(),
             check: None,
             login: None,
         };
-        keeper.begin();
+        task.begin();
         let mut tasks = self.owner.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
-        tasks.spawn(supervise(keeper));
+        tasks.spawn(supervise(task));
         drop(tasks);
         self.context().prepare_inspection();
         server

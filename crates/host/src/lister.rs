@@ -167,7 +167,7 @@ impl ServerLister {
                 },
                 // Fails only if the server itself is dropped, and then this task ends as well.
                 _ = wanted.changed() => return,
-                () = self.server.anew.notified() => self.publish_all().await,
+                () = self.server.republish.notified() => self.publish_all().await,
                 () = tokio::time::sleep_until(self.next_refresh()) => self.refresh().await,
             }
         }

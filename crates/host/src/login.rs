@@ -54,20 +54,20 @@ impl HostContext {
     /// connects the server.
     pub fn start_login_flow(self: &Arc<Self>, server: &Arc<Server>, snapshot: &ServerSnapshot) -> Option<LoginFlow> {
         let account = Arc::clone(server.account(self)?);
-        let person_helps = snapshot.trouble.as_ref()?.not_authorized().is_some_and(NotAuthorized::needs_user);
+        let person_helps = snapshot.last_error.as_ref()?.not_authorized().is_some_and(NotAuthorized::needs_user);
         let visitor = self
             .consent_prompting_browser(server)
-            .filter(|_| person_helps && !server.membership.are_prompts_suppressed());
+            .filter(|_| person_helps && !server.login_state.are_prompts_suppressed());
         let asks = Arc::new(AtomicBool::new(visitor.is_some()));
         let question = visitor.map(|visitor| (visitor, PromptMarker(Arc::clone(&asks))));
         let (context, server) = (Arc::downgrade(self), Arc::clone(server));
         let task = tokio::spawn(async move {
             let mark = account.login_fingerprint().await;
-            let is_another = mark.is_some() && mark != server.membership.login_fingerprint();
-            if is_another && server.membership.take_immediate_retry() {
+            let is_another = mark.is_some() && mark != server.login_state.login_fingerprint();
+            if is_another && server.login_state.take_immediate_retry() {
                 drop(question);
             } else {
-                server.membership.reset_immediate_retry();
+                server.login_state.reset_immediate_retry();
                 wait_for_login(&context, &server, &*account, (mark, question)).await;
             }
             server.on_login_changed();
@@ -78,13 +78,13 @@ impl HostContext {
 
     /// Prompts for additional scope after a call was rejected for lack of it. The call itself has failed.
     pub fn prompt_for_scope(self: &Arc<Self>, server: &Arc<Server>, error: &CallError) {
-        let asks = error.needs_scope().is_some() && !server.membership.are_prompts_suppressed();
+        let asks = error.needs_scope().is_some() && !server.login_state.are_prompts_suppressed();
         let (Some(account), true) = (server.account(self).map(Arc::clone), asks) else { return };
         let Some(visitor) = self.consent_prompting_browser(server) else { return };
         let Some(step) = server.begin_scope_prompt() else { return };
         let (context, server) = (Arc::downgrade(self), Arc::clone(server));
         self.spawn(async move {
-            let outcome = server.membership.turns.run_prompted(account.log_in(visitor)).await;
+            let outcome = server.login_state.turns.run_prompted(account.log_in(visitor)).await;
             drop(step);
             let (Some(outcome), Some(context)) = (outcome, context.upgrade()) else { return };
             if outcome.is_ok() {
@@ -97,7 +97,7 @@ impl HostContext {
     /// Returns a browser that asks for consent before it opens a page.
     fn consent_prompting_browser(self: &Arc<Self>, server: &Server) -> Option<Arc<dyn LoginBrowser>> {
         let (make, asker) = (self.options.visitors.as_ref()?, self.asker.clone()?);
-        let visitor = make(&server.name, server.reach.http()?);
+        let visitor = make(&server.name, server.endpoint.http()?);
         let person = LoginPrompter { asker, context: Arc::downgrade(self), server: server.name.clone() };
         Some(Arc::new(ConsentPromptingBrowser { visitor, person }))
     }
@@ -149,7 +149,7 @@ async fn wait_for_prompted_login(
             let _asks = asks;
             login.await
         };
-        let outcome = server.membership.turns.run_prompted(login).await;
+        let outcome = server.login_state.turns.run_prompted(login).await;
         if let (Some(outcome), Some(context)) = (&outcome, context.upgrade()) {
             context.report_login(server, outcome.as_ref().err());
         }

@@ -1,5 +1,5 @@
-//! Routing of a call to its server: waits until the server is ready, takes a slot, sends the call, and retries it if
-//! that is safe.
+//! Routing of a call to its server: waits until the server is ready and permits one more concurrent call, sends the
+//! call, and retries it if that is safe.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,47 +34,52 @@ pub(crate) enum NextStep {
 /// Retry state of a call: the last broken connection and the number of broken ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct RetryState {
-    pub stale: Option<u64>,
-    broken: usize,
+    pub broken_epoch: Option<u64>,
+    breaks: usize,
 }
 
 impl RetryState {
     /// Records that the connection of this epoch broke before the call was delivered. Returns whether to retry.
     pub fn record_break(&mut self, epoch: u64) -> bool {
-        self.stale = Some(epoch);
-        self.broken += 1;
-        self.broken <= MAX_RETRIES
+        self.broken_epoch = Some(epoch);
+        self.breaks += 1;
+        self.breaks <= MAX_RETRIES
     }
 }
 
-/// Decides the next step of a call. `stale` is the epoch whose connection the call has found broken.
-pub(crate) fn next_step<C>(way: &Availability<C>, epoch: u64, stale: Option<u64>, now: Instant) -> NextStep {
-    match way {
-        Availability::Open(_) if stale == Some(epoch) => NextStep::Wait,
+/// Decides the next step of a call. `broken_epoch` is the epoch whose connection the call has found broken.
+pub(crate) fn next_step<C>(
+    availability: &Availability<C>,
+    epoch: u64,
+    broken_epoch: Option<u64>,
+    now: Instant,
+) -> NextStep {
+    match availability {
+        Availability::Open(_) if broken_epoch == Some(epoch) => NextStep::Wait,
         Availability::Open(_) => NextStep::Go,
-        Availability::Coming => NextStep::Wait,
-        Availability::Asleep { from } if from.is_none_or(|from| now >= from) => NextStep::Wake,
-        Availability::Asleep { .. } | Availability::Shut => NextStep::GiveUp,
+        Availability::Connecting => NextStep::Wait,
+        Availability::OnDemand { not_before } if not_before.is_none_or(|time| now >= time) => NextStep::Wake,
+        Availability::OnDemand { .. } | Availability::Unavailable => NextStep::GiveUp,
     }
 }
 
 /// A deadline and the timeout that it was computed from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallDeadline {
-    pub whole: Duration,
-    pub until: Instant,
+    pub timeout: Duration,
+    pub at: Instant,
 }
 
 impl CallDeadline {
-    pub fn after(whole: Duration) -> Self {
-        Self::since(Instant::now(), whole)
+    pub fn after(timeout: Duration) -> Self {
+        Self::since(Instant::now(), timeout)
     }
 
     /// Creates a deadline relative to an earlier point in time.
-    pub fn since(began: Instant, whole: Duration) -> Self {
+    pub fn since(began: Instant, timeout: Duration) -> Self {
         // Saturate: Instant + Duration overflows.
         let far = || began + Duration::from_secs(100 * 365 * 24 * 3600);
-        Self { whole, until: began.checked_add(whole).unwrap_or_else(far) }
+        Self { timeout, at: began.checked_add(timeout).unwrap_or_else(far) }
     }
 }
 
@@ -82,7 +87,7 @@ impl Server {
     /// Returns the open connection without waiting.
     pub fn live_connection(&self) -> Option<LiveConnection> {
         let snapshot = self.snapshot.borrow();
-        match &snapshot.way {
+        match &snapshot.availability {
             Availability::Open(connection) => {
                 Some(LiveConnection { connection: connection.clone(), epoch: snapshot.epoch })
             }
@@ -95,30 +100,30 @@ impl Server {
     /// Dropping the future does not stop a server that was woken.
     pub async fn wait_until_open(
         &self,
-        stale: Option<u64>,
+        broken_epoch: Option<u64>,
         deadline: CallDeadline,
     ) -> Result<LiveConnection, HostError> {
-        if stale.is_none()
+        if broken_epoch.is_none()
             && let Some(live) = self.live_connection()
         {
             return Ok(live);
         }
-        match tokio::time::timeout_at(deadline.until, self.wait_for_connection(stale)).await {
+        match tokio::time::timeout_at(deadline.at, self.wait_for_connection(broken_epoch)).await {
             Ok(opened) => opened,
             Err(_) => Err(self.timeout_error(deadline)),
         }
     }
 
-    async fn wait_for_connection(&self, stale: Option<u64>) -> Result<LiveConnection, HostError> {
+    async fn wait_for_connection(&self, broken_epoch: Option<u64>) -> Result<LiveConnection, HostError> {
         let mut snapshot = self.snapshot.clone();
         loop {
             let now = snapshot.borrow_and_update().clone();
-            match (next_step(&now.way, now.epoch, stale, Instant::now()), now.way.clone()) {
+            match (next_step(&now.availability, now.epoch, broken_epoch, Instant::now()), now.availability.clone()) {
                 (NextStep::Go, Availability::Open(connection)) => {
                     return Ok(LiveConnection { connection, epoch: now.epoch });
                 }
                 (NextStep::GiveUp, _) => return Err(self.unavailable_error(&now)),
-                (NextStep::Wake, _) => self.wanted.notify_one(),
+                (NextStep::Wake, _) => self.demand.notify_one(),
                 _ => {}
             }
             if snapshot.changed().await.is_err() {
@@ -127,10 +132,13 @@ impl Server {
         }
     }
 
-    /// Takes a slot, if the server limits concurrent calls.
-    pub async fn acquire_slot(&self, deadline: CallDeadline) -> Result<Option<OwnedSemaphorePermit>, HostError> {
-        let Some(slots) = self.kept.load().slots.clone() else { return Ok(None) };
-        match tokio::time::timeout_at(deadline.until, slots.acquire_owned()).await {
+    /// Takes a permit, if the server limits concurrent calls.
+    pub async fn acquire_concurrency_permit(
+        &self,
+        deadline: CallDeadline,
+    ) -> Result<Option<OwnedSemaphorePermit>, HostError> {
+        let Some(concurrency) = self.settings.load().concurrency.clone() else { return Ok(None) };
+        match tokio::time::timeout_at(deadline.at, concurrency.acquire_owned()).await {
             Ok(permit) => permit.map(Some).map_err(|_| HostError::Closed),
             Err(_) => Err(self.busy_error("at its limit of concurrent calls", deadline)),
         }
@@ -144,11 +152,12 @@ impl Server {
         deadline: CallDeadline,
         call: impl Fn(LiveConnection) -> F,
     ) -> Result<T, HostError> {
-        let _turn = self.acquire_slot(deadline).await?;
+        let _concurrency_permit = self.acquire_concurrency_permit(deadline).await?;
         self.with_connection(deadline, call).await
     }
 
-    /// Makes a single request whose errors are those of the connection, with slot and retries as in [`Server::call_with_retry`].
+    /// Makes a single request whose errors are those of the connection, with permit and retries as in
+    /// [`Server::call_with_retry`].
     pub async fn request_with_retry<T, F: Future<Output = Result<T, CallError>>>(
         &self,
         deadline: CallDeadline,
@@ -161,23 +170,23 @@ impl Server {
         asked.await
     }
 
-    /// Runs an operation with retries as in [`Server::call_with_retry`], but without taking a slot.
+    /// Runs an operation with retries as in [`Server::call_with_retry`], but without taking a permit.
     pub async fn with_connection<T, F: Future<Output = Result<T, HostError>>>(
         &self,
         deadline: CallDeadline,
         call: impl Fn(LiveConnection) -> F,
     ) -> Result<T, HostError> {
         let _in_use = self.usage.track_call();
-        let mut journey = RetryState::default();
+        let mut retry = RetryState::default();
         loop {
-            let live = self.wait_until_open(journey.stale, deadline).await?;
+            let live = self.wait_until_open(retry.broken_epoch, deadline).await?;
             let (connection, epoch) = (live.connection.clone(), live.epoch);
             let outcome = call(live).await;
             if let Err(HostError::Call { error, .. }) = &outcome {
                 self.report_rejected(epoch, error);
             }
             let undelivered = matches!(outcome, Err(HostError::Call { error: CallError::ServerGone(_), .. }));
-            if !(undelivered && connection.is_gone() && journey.record_break(epoch)) {
+            if !(undelivered && connection.is_gone() && retry.record_break(epoch)) {
                 return outcome;
             }
         }
@@ -196,23 +205,23 @@ impl Server {
 
     async fn wait_for_epoch(
         &self,
-        mark: &watch::Sender<u64>,
+        listed_epoch: &watch::Sender<u64>,
         live: &LiveConnection,
         deadline: CallDeadline,
     ) -> Result<(), HostError> {
-        if *mark.borrow() >= live.epoch {
+        if *listed_epoch.borrow() >= live.epoch {
             return Ok(());
         }
-        let mut listed = mark.subscribe();
-        let learned = async {
+        let mut listed = listed_epoch.subscribe();
+        let wait_for_listing = async {
             tokio::select! {
                 biased;
                 _ = listed.wait_for(|listed| *listed >= live.epoch) => Ok(()),
                 gone = live.connection.wait_until_gone() => Err(self.call_error(CallError::ServerGone(gone))),
             }
         };
-        match tokio::time::timeout_at(deadline.until, learned).await {
-            Ok(learned) => learned,
+        match tokio::time::timeout_at(deadline.at, wait_for_listing).await {
+            Ok(outcome) => outcome,
             Err(_) => Err(self.busy_error("listing its tools, resources and prompts", deadline)),
         }
     }
@@ -226,18 +235,18 @@ impl Server {
             server: self.name.clone(),
             state: snapshot.state,
             since: snapshot.since,
-            trouble: snapshot.trouble.clone(),
+            last_error: snapshot.last_error.clone(),
         }
     }
 
     fn timeout_error(&self, deadline: CallDeadline) -> HostError {
         let snapshot = self.snapshot.borrow();
-        let trouble = snapshot.trouble.as_ref().map(Arc::clone);
+        let last_error = snapshot.last_error.as_ref().map(Arc::clone);
         let (server, what) = (self.name.clone(), snapshot.state.as_str());
-        HostError::NotInTime { server, what, after: deadline.whole, trouble }
+        HostError::NotInTime { server, what, after: deadline.timeout, last_error }
     }
 
     fn busy_error(&self, what: &'static str, deadline: CallDeadline) -> HostError {
-        HostError::NotInTime { server: self.name.clone(), what, after: deadline.whole, trouble: None }
+        HostError::NotInTime { server: self.name.clone(), what, after: deadline.timeout, last_error: None }
     }
 }

@@ -71,7 +71,7 @@ impl HostContext {
     pub async fn publish_cached(self: &Arc<Self>, server: &Arc<Server>) {
         match self.options.attention {
             ListingMode::Full => {}
-            ListingMode::ToolsOnce if server.kept.load().settings.lazy => {}
+            ListingMode::ToolsOnce if server.settings.load().effective.lazy => {}
             ListingMode::ToolsOnce | ListingMode::Nothing => return,
         }
         let Some(listed) = self.cached_lists(server).await else { return };
@@ -84,7 +84,7 @@ impl HostContext {
 
     /// Rebuilds a server's section after a change of its settings.
     pub async fn republish(self: &Arc<Self>, server: &Arc<Server>) {
-        server.anew.notify_one();
+        server.republish.notify_one();
         if server.live_connection().is_none() {
             self.publish_cached(server).await;
         }
@@ -111,13 +111,13 @@ impl HostContext {
     }
 
     fn build_section(&self, server: &Server, listed: ServerLists) -> Section {
-        let kept = server.kept.load();
+        let settings = server.settings.load();
         let inspector = |tool: &ToolDefinition| self.quarantine_reason(server, tool);
         Section::build(SectionInput {
             server: &server.name,
             style: self.options.names,
-            filter: &kept.filter,
-            trust: kept.settings.trust,
+            filter: &settings.filter,
+            trust: settings.effective.trust,
             inspector: Some(&inspector),
             listed,
         })
@@ -144,7 +144,7 @@ impl HostContext {
 
     /// Caches a server's lists on disk, for the time when it is not running.
     pub fn cache_lists(&self, server: &Server, lists: &FetchedLists, connection: &Connection) {
-        if let (Some(disk), ServerEndpoint::Spec(spec)) = (&self.disk, &server.reach)
+        if let (Some(disk), ServerEndpoint::Spec(spec)) = (&self.disk, &server.endpoint)
             && lists.failed.is_empty()
         {
             let server = state_directory::CatalogCacheKey { name: &server.name, origin: &server.origin(), spec };
@@ -159,7 +159,7 @@ impl HostContext {
 
     /// Caches complete lists on disk that were read elsewhere.
     pub fn cache_server_lists(&self, server: &Server, lists: &ServerLists) {
-        if let (Some(disk), ServerEndpoint::Spec(spec)) = (&self.disk, &server.reach)
+        if let (Some(disk), ServerEndpoint::Spec(spec)) = (&self.disk, &server.endpoint)
             && lists.failures.is_empty()
         {
             let server = state_directory::CatalogCacheKey { name: &server.name, origin: &server.origin(), spec };
@@ -168,7 +168,7 @@ impl HostContext {
     }
 
     async fn cached_lists(&self, server: &Server) -> Option<ServerLists> {
-        match (&self.disk, &server.reach) {
+        match (&self.disk, &server.endpoint) {
             (Some(disk), ServerEndpoint::Spec(spec)) => {
                 disk.cached_lists(&state_directory::CatalogCacheKey {
                     name: &server.name,

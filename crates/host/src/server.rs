@@ -35,10 +35,10 @@ pub(crate) enum ServerEndpoint {
 /// Desired configuration of one server, from the builder or from [`Host::set_servers`](crate::host::Host::set_servers).
 #[derive(Clone)]
 pub(crate) struct DesiredServer {
-    pub reach: ServerEndpoint,
+    pub endpoint: ServerEndpoint,
     pub settings: ServerSettings,
     /// Manual override inherited from the server that this one replaces.
-    pub by_hand: Option<ActivationState>,
+    pub manual_override: Option<ActivationState>,
 }
 
 /// A server of the host. It can be commanded, awaited and called.
@@ -46,17 +46,17 @@ pub(crate) struct Server {
     pub name: ServerName,
     /// Distinguishes a server from its replacement of the same name.
     pub generation: u64,
-    pub reach: ServerEndpoint,
-    pub kept: ArcSwap<EffectiveSettings>,
+    pub endpoint: ServerEndpoint,
+    pub settings: ArcSwap<EffectiveSettings>,
     /// Messages to the supervisor. Unbounded, but limited by the rate of commands.
-    pub words: mpsc::UnboundedSender<SupervisorMessage>,
+    pub supervisor_tx: mpsc::UnboundedSender<SupervisorMessage>,
     /// Numbers of commands sent and completed.
-    pub sent: Mutex<u64>,
-    pub obeyed: watch::Sender<u64>,
+    pub commands_sent: Mutex<u64>,
+    pub commands_done: watch::Sender<u64>,
     /// Signals that the settings have changed and the section has to be published again.
-    pub anew: Notify,
+    pub republish: Notify,
     /// Signals that a call needs the server.
-    pub wanted: Notify,
+    pub demand: Notify,
     pub snapshot: watch::Receiver<ServerSnapshot>,
     /// Epoch whose tools are published. Calls wait for it.
     pub listed: watch::Sender<u64>,
@@ -68,7 +68,7 @@ pub(crate) struct Server {
     pub stats: ServerStats,
     pub watched: ResourceSubscriptions,
     pub results: ToolResultCache,
-    pub membership: LoginState,
+    pub login_state: LoginState,
 }
 
 /// A message to the supervisor.
@@ -76,12 +76,12 @@ pub(crate) struct Server {
 pub(crate) enum SupervisorMessage {
     Do(SupervisorCommand),
     /// A call on the connection of this epoch was rejected for lack of a login.
-    TurnedAway {
+    LoginRequired {
         epoch: u64,
         error: CallError,
     },
     /// A call was rejected for lack of a scope that a person can grant.
-    WantsMore(CallError),
+    ScopeRequired(CallError),
     /// Disconnect the server and end the supervision.
     Leave,
 }
@@ -89,47 +89,47 @@ pub(crate) enum SupervisorMessage {
 /// Effective settings of a server, in the form that calls need.
 pub(crate) struct EffectiveSettings {
     /// Settings as configured.
-    desired: ServerSettings,
+    configured: ServerSettings,
     /// Manual override, valid until the configured setting changes.
-    by_hand: Option<ActivationState>,
+    manual_override: Option<ActivationState>,
     /// Settings in effect.
-    pub settings: ServerSettings,
+    pub effective: ServerSettings,
     pub filter: ToolFilter,
     pub tool_timeouts: Vec<(Glob, Duration)>,
-    pub slots: Option<Arc<Semaphore>>,
+    pub concurrency: Option<Arc<Semaphore>>,
 }
 
 impl EffectiveSettings {
-    pub fn new(desired: ServerSettings, by_hand: Option<ActivationState>) -> Self {
-        let mut settings = desired.clone();
-        if let (Some(admission), true) = (by_hand, desired.admission != ActivationState::Unapproved) {
-            settings.admission = admission;
+    pub fn new(configured: ServerSettings, manual_override: Option<ActivationState>) -> Self {
+        let mut effective = configured.clone();
+        if let (Some(admission), true) = (manual_override, configured.admission != ActivationState::Unapproved) {
+            effective.admission = admission;
         }
-        let filter = ToolFilter::from_settings(&settings);
-        let tool_timeouts = settings.tool_timeouts.iter().map(|(glob, time)| (Glob::new(glob), *time)).collect();
-        let slots = settings.max_concurrent.map(|most| Arc::new(Semaphore::new(most.max(1))));
-        Self { desired, by_hand, settings, filter, tool_timeouts, slots }
+        let filter = ToolFilter::from_settings(&effective);
+        let tool_timeouts = effective.tool_timeouts.iter().map(|(glob, time)| (Glob::new(glob), *time)).collect();
+        let concurrency = effective.max_concurrent.map(|most| Arc::new(Semaphore::new(most.max(1))));
+        Self { configured, manual_override, effective, filter, tool_timeouts, concurrency }
     }
 
     /// Reports whether these are the configured settings already.
     pub fn is_configured_as(&self, desired: &ServerSettings) -> bool {
-        self.desired == *desired
+        self.configured == *desired
     }
 
     /// Returns the manual override for a server with these settings, or `None` if their admission differs from the
     /// current one.
     pub fn override_for(&self, desired: &ServerSettings) -> Option<ActivationState> {
-        self.by_hand.filter(|_| desired.admission == self.desired.admission)
+        self.manual_override.filter(|_| desired.admission == self.configured.admission)
     }
 
     /// Returns the configured timeout of a tool, if any.
     pub fn timeout(&self, tool: &str) -> Option<Duration> {
         let own = self.tool_timeouts.iter().find(|(glob, _)| glob.matches(tool)).map(|(_, time)| *time);
-        own.or(self.settings.timeout)
+        own.or(self.effective.timeout)
     }
 
     pub fn supervision_policy(&self) -> SupervisionPolicy {
-        let ServerSettings { admission, lazy, reconnect, health_check, idle_stop, .. } = self.settings;
+        let ServerSettings { admission, lazy, reconnect, health_check, idle_stop, .. } = self.effective;
         SupervisionPolicy { admission, lazy, reconnect, health_check, idle_stop }
     }
 }
@@ -169,7 +169,7 @@ impl ServerEndpoint {
 impl Server {
     /// Returns the place of the server's definition.
     pub fn origin(&self) -> ServerOrigin {
-        self.kept.load().settings.origin.clone()
+        self.settings.load().effective.origin.clone()
     }
 
     /// Removes the server's secrets from a text of its own. While it is not connected, only lists without secrets are
@@ -187,7 +187,7 @@ impl Server {
     pub async fn connect(&self, context: &HostContext) -> Result<Connection, ServerError> {
         self.record_login(context).await;
         let options = self.connect_options(context);
-        let connected = match &self.reach {
+        let connected = match &self.endpoint {
             ServerEndpoint::Spec(spec) => connect_to(spec, options).await,
             ServerEndpoint::Local(make) => connect_local(make().map_err(ServerError::NotMade)?, options).await,
         };
@@ -196,7 +196,7 @@ impl Server {
 
     fn connect_options(&self, context: &HostContext) -> ConnectOptions {
         let mut options = context.connect_options(self);
-        let settings = &self.kept.load().settings;
+        let settings = &self.settings.load().effective;
         if let Some(time) = settings.startup_timeout {
             options.limits.startup = time;
         }
@@ -213,60 +213,60 @@ impl Server {
     /// Sends a command to the supervisor. Returns its number for [`Server::wait_for_command`].
     pub fn send_command(&self, command: SupervisorCommand) -> u64 {
         // Locked during the send, so that commands are processed in the order of their numbers.
-        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sent = self.commands_sent.lock().unwrap_or_else(PoisonError::into_inner);
         *sent += 1;
         // Fails only if the server is being removed, and then the command is irrelevant.
-        let _ = self.words.send(SupervisorMessage::Do(command));
+        let _ = self.supervisor_tx.send(SupervisorMessage::Do(command));
         *sent
     }
 
     /// Tells the supervisor that a call was rejected for lack of a login or of a scope.
     pub fn report_rejected(&self, epoch: u64, error: &CallError) {
         if error.needs_login() {
-            let _ = self.words.send(SupervisorMessage::TurnedAway { epoch, error: error.clone() });
+            let _ = self.supervisor_tx.send(SupervisorMessage::LoginRequired { epoch, error: error.clone() });
         } else if error.needs_scope().is_some() {
-            let _ = self.words.send(SupervisorMessage::WantsMore(error.clone()));
+            let _ = self.supervisor_tx.send(SupervisorMessage::ScopeRequired(error.clone()));
         }
     }
 
     /// Tells the supervisor to end permanently.
     pub fn leave(&self) {
-        let _ = self.words.send(SupervisorMessage::Leave);
+        let _ = self.supervisor_tx.send(SupervisorMessage::Leave);
     }
 
     /// Applies new settings.
     pub fn apply_settings(&self, desired: ServerSettings) -> u64 {
-        let by_hand = self.kept.load().override_for(&desired);
-        self.set_settings(desired, by_hand)
+        let manual_override = self.settings.load().override_for(&desired);
+        self.set_settings(desired, manual_override)
     }
 
     /// Enables or disables the server until its configured setting changes.
     pub fn override_admission(&self, admission: ActivationState) -> u64 {
-        self.set_settings(self.kept.load().desired.clone(), Some(admission))
+        self.set_settings(self.settings.load().configured.clone(), Some(admission))
     }
 
-    fn set_settings(&self, desired: ServerSettings, by_hand: Option<ActivationState>) -> u64 {
-        let before = self.kept.load();
-        let mut kept = EffectiveSettings::new(desired, by_hand);
-        if kept.settings.max_concurrent == before.settings.max_concurrent {
+    fn set_settings(&self, desired: ServerSettings, manual_override: Option<ActivationState>) -> u64 {
+        let before = self.settings.load();
+        let mut settings = EffectiveSettings::new(desired, manual_override);
+        if settings.effective.max_concurrent == before.effective.max_concurrent {
             // Share the semaphore, so that calls in progress count towards the limit.
-            kept.slots = before.slots.clone();
+            settings.concurrency = before.concurrency.clone();
         }
-        let keeping = kept.supervision_policy();
-        self.kept.store(Arc::new(kept));
+        let keeping = settings.supervision_policy();
+        self.settings.store(Arc::new(settings));
         self.send_command(SupervisorCommand::Keep(keeping))
     }
 
     /// Waits until the supervisor has processed the command of this number.
     pub async fn wait_for_command(&self, number: u64) {
-        let mut obeyed = self.obeyed.subscribe();
+        let mut commands_done = self.commands_done.subscribe();
         let mut snapshot = self.snapshot.clone();
         loop {
-            if *obeyed.borrow_and_update() >= number {
+            if *commands_done.borrow_and_update() >= number {
                 return;
             }
             tokio::select! {
-                _ = obeyed.changed() => {}
+                _ = commands_done.changed() => {}
                 // The supervisor has ended.
                 changed = snapshot.changed() => if changed.is_err() { return },
             }
@@ -286,12 +286,12 @@ impl Server {
         let mut snapshot = self.snapshot.clone();
         let mut listed = self.listed_all.subscribe();
         loop {
-            let (settled, learned) = {
+            let (settled, listed_now) = {
                 let snapshot = snapshot.borrow_and_update();
-                let learned = *listed.borrow_and_update() >= snapshot.epoch;
-                (snapshot.is_settled(), learned || snapshot.state != ServerState::Ready)
+                let listed_now = *listed.borrow_and_update() >= snapshot.epoch;
+                (snapshot.is_settled(), listed_now || snapshot.state != ServerState::Ready)
             };
-            if settled && learned {
+            if settled && listed_now {
                 return;
             }
             tokio::select! {

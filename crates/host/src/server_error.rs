@@ -20,7 +20,7 @@ pub enum ServerError {
     /// An in-process server could not be created, or the connection task failed. Holds the reason.
     NotMade(String),
     /// The server rejected a call for lack of a valid login.
-    TurnedAway(CallError),
+    LoginRequired(CallError),
 }
 
 impl ServerError {
@@ -30,7 +30,7 @@ impl ServerError {
             Self::NotConnected(error) => error.cause.is_retryable(),
             Self::Lost(gone) => !gone.needs_login(),
             Self::Silent(_) => true,
-            Self::NotMade(_) | Self::TurnedAway(_) => false,
+            Self::NotMade(_) | Self::LoginRequired(_) => false,
         }
     }
 
@@ -39,7 +39,7 @@ impl ServerError {
         let login = match self {
             Self::NotConnected(error) => error.cause.needs_login(),
             Self::Lost(gone) => gone.needs_login(),
-            Self::TurnedAway(_) => true,
+            Self::LoginRequired(_) => true,
             Self::Silent(_) | Self::NotMade(_) => false,
         };
         login || self.not_authorized().is_some_and(NotAuthorized::needs_user)
@@ -55,7 +55,7 @@ impl ServerError {
         match self {
             Self::NotConnected(error) => error.cause.not_authorized(),
             Self::Lost(gone) => gone.not_authorized(),
-            Self::TurnedAway(error) => error.not_authorized(),
+            Self::LoginRequired(error) => error.not_authorized(),
             Self::Silent(_) | Self::NotMade(_) => None,
         }
     }
@@ -73,7 +73,7 @@ impl ServerError {
                 _ => &error.stderr,
             },
             Self::Lost(gone) => &gone.stderr,
-            Self::Silent(_) | Self::NotMade(_) | Self::TurnedAway(_) => &[],
+            Self::Silent(_) | Self::NotMade(_) | Self::LoginRequired(_) => &[],
         }
     }
 
@@ -101,7 +101,7 @@ impl fmt::Display for ServerError {
             Self::Lost(gone) => write!(f, "{gone}"),
             Self::Silent(what) => write!(f, "health check failed: {what}"),
             Self::NotMade(why) => write!(f, "the server could not be created: {why}"),
-            Self::TurnedAway(error) => write!(f, "{error}"),
+            Self::LoginRequired(error) => write!(f, "{error}"),
         }
     }
 }

@@ -34,7 +34,10 @@ pub(crate) fn configs_by_name(
             errors.push((name, "duplicate name: the first entry is used".to_owned()));
             continue;
         }
-        wanted.insert(name, DesiredServer { reach: ServerEndpoint::Spec(Box::new(spec)), settings, by_hand: None });
+        wanted.insert(
+            name,
+            DesiredServer { endpoint: ServerEndpoint::Spec(Box::new(spec)), settings, manual_override: None },
+        );
     }
     (wanted, errors)
 }
@@ -69,7 +72,7 @@ pub(crate) fn add_local(
             errors.push((name, "duplicate name: the first entry is used".to_owned()));
             continue;
         }
-        wanted.insert(name, DesiredServer { reach: ServerEndpoint::Local(make), settings, by_hand: None });
+        wanted.insert(name, DesiredServer { endpoint: ServerEndpoint::Local(make), settings, manual_override: None });
     }
 }
 
@@ -96,7 +99,7 @@ pub(crate) async fn change_servers(
     let before = context.servers.load_full();
     let mut after: HashMap<ServerName, Arc<Server>> = HashMap::new();
     for (name, server) in before.iter() {
-        match (&server.reach, wanted.get(name)) {
+        match (&server.endpoint, wanted.get(name)) {
             (ServerEndpoint::Spec(_), None) => changes.removed.push(name.clone()),
             (ServerEndpoint::Local(_), None) if local == LocalServers::Replace => changes.removed.push(name.clone()),
             (ServerEndpoint::Local(_), Some(_)) if local == LocalServers::Keep => {
@@ -108,10 +111,12 @@ pub(crate) async fn change_servers(
     }
     for (name, desired) in wanted {
         match before.get(&name) {
-            Some(server) if local == LocalServers::Keep && matches!(server.reach, ServerEndpoint::Local(_)) => {}
+            Some(server) if local == LocalServers::Keep && matches!(server.endpoint, ServerEndpoint::Local(_)) => {}
             // A server defined in another place is a different one, even if its spec is equal.
-            Some(server) if server.reach.is_same(&desired.reach) && server.origin() == desired.settings.origin => {
-                let same = server.kept.load().is_configured_as(&desired.settings);
+            Some(server)
+                if server.endpoint.is_same(&desired.endpoint) && server.origin() == desired.settings.origin =>
+            {
+                let same = server.settings.load().is_configured_as(&desired.settings);
                 if same { &mut changes.unchanged } else { &mut changes.changed }.push(name);
                 if !same {
                     let number = server.apply_settings(desired.settings);
@@ -121,8 +126,8 @@ pub(crate) async fn change_servers(
                 }
             }
             known => {
-                let by_hand = known.and_then(|old| old.kept.load().override_for(&desired.settings));
-                let desired = DesiredServer { by_hand, ..desired };
+                let manual_override = known.and_then(|old| old.settings.load().override_for(&desired.settings));
+                let desired = DesiredServer { manual_override, ..desired };
                 if known.is_some() { &mut changes.changed } else { &mut changes.added }.push(name.clone());
                 leaving.extend(known.cloned());
                 after.insert(name.clone(), host.start_server(name, desired).await);

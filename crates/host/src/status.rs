@@ -89,26 +89,26 @@ pub struct OfferStatus {
 
 pub(crate) fn server_status(context: &HostContext, server: &Server) -> ServerStatus {
     let snapshot = server.snapshot.borrow().clone();
-    let kept = server.kept.load();
-    let connection = match &snapshot.way {
+    let settings = server.settings.load();
+    let connection = match &snapshot.availability {
         Availability::Open(connection) => Some(connection),
         _ => None,
     };
     let stderr_tail = match connection {
         Some(connection) => connection.stderr_tail(MAX_STDERR_LINES),
-        None => snapshot.trouble.as_ref().map(|trouble| trouble.stderr().to_vec()).unwrap_or_default(),
+        None => snapshot.last_error.as_ref().map(|error| error.stderr().to_vec()).unwrap_or_default(),
     };
     ServerStatus {
         name: server.name.clone(),
-        transport: server.reach.transport(),
+        transport: server.endpoint.transport(),
         state: snapshot.state,
         since: snapshot.since,
-        last_error: snapshot.trouble.clone(),
+        last_error: snapshot.last_error.clone(),
         last_connected_at: snapshot.last_connected,
         restarts: snapshot.restarts,
         flapping: snapshot.flapping,
-        lazy: kept.settings.lazy,
-        trust: kept.settings.trust,
+        lazy: settings.effective.lazy,
+        trust: settings.effective.trust,
         in_flight: server.usage.in_flight(),
         connected: connection.map(connected_status),
         offers: offer_status(context, server),

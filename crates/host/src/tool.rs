@@ -32,23 +32,23 @@ impl ServerTool {
     async fn run_call(&self, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
         let context = self.context.upgrade().ok_or_else(|| to_tool_error(&HostError::Closed))?;
         let mut options = CallOptions::default().caller(call.caller);
-        options.call.timeout = call.timeout;
-        options.call.meta = call.meta;
-        options.call.progress = Some(self.progress(&context, call.progress));
+        options.request.timeout = call.timeout;
+        options.request.meta = call.meta;
+        options.request.progress = Some(self.progress(&context, call.progress));
         let paused = self.paused_time(&context);
-        let replied = context.call_permitted(&self.tool, &call.arguments, &options).await;
+        let replied = context.call_after_gate(&self.tool, &call.arguments, &options).await;
         call.person_time.add(self.paused_time(&context).saturating_sub(paused));
-        let reply = replied.map_err(|failed| to_tool_error(&failed))?;
-        let bytes = reply.answer.result.as_bytes().len();
+        let response = replied.map_err(|failed| to_tool_error(&failed))?;
+        let bytes = response.raw_result.result.as_bytes().len();
         let (limits, spill) = (context.options.results, context.spill());
         let outcome = if bytes < LARGE_TEXT_BYTES {
-            match reply.outcome() {
+            match response.outcome() {
                 Ok(outcome) => Ok(truncate(escape_hidden_text(outcome), limits, spill).await),
                 Err(odd) => Err(odd),
             }
         } else {
             // Decoded and truncated in one step, so that only one large outcome is held in full at a time.
-            let read = move || Ok(truncate_blocking(escape_hidden_text(reply.outcome()?), limits, spill.as_deref()));
+            let read = move || Ok(truncate_blocking(escape_hidden_text(response.outcome()?), limits, spill.as_deref()));
             context.large.run(read).await.ok_or_else(read_failed_error)?
         };
         outcome.map_err(|odd: JsonDecodeError| {
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn unsent_calls_map_to_unavailable() {
         let (server, after) = (ServerName::new("one").unwrap(), Duration::from_secs(1));
-        let waited = HostError::NotInTime { server: server.clone(), what: "connecting", after, trouble: None };
+        let waited = HostError::NotInTime { server: server.clone(), what: "connecting", after, last_error: None };
         let called = HostError::Call { server, error: CallError::Busy };
         for (failed, kind) in [(waited, ToolErrorKind::Unavailable), (called, ToolErrorKind::Unavailable)] {
             assert_eq!(to_tool_error(&failed).kind, kind, "{failed}");

@@ -81,9 +81,9 @@ async fn a_crash_loop_is_given_up_and_calls_err_at_once() {
         let told = tokio::time::timeout(SOON, events.next()).await.expect(case);
         assert!(told.is_some(), "{case}: the host is gone");
         if let Some(EventDelivery::Event(told)) = told
-            && let Event::State { trouble: Some(trouble), .. } = told.event
+            && let Event::State { last_error: Some(error), .. } = told.event
         {
-            assert!(trouble.to_string().contains("exited with code 1"), "{case}: {trouble}");
+            assert!(error.to_string().contains("exited with code 1"), "{case}: {error}");
         }
     }
     let starts = Ledger::read(&scene.ledger).unwrap().open_count("server/discover");
@@ -113,8 +113,8 @@ async fn an_approval_is_compared_before_every_start() {
     while scene.host.status_of("one").unwrap().state != ServerState::Failed {
         tokio::time::timeout(SOON, events.next()).await.expect(case);
     }
-    let trouble = scene.host.status_of("one").unwrap().last_error.unwrap();
-    assert_eq!(trouble.to_string(), "server not started: not approved", "{case}");
+    let error = scene.host.status_of("one").unwrap().last_error.unwrap();
+    assert_eq!(error.to_string(), "server not started: not approved", "{case}");
     assert!(scene.echo("two").await.is_err() && scene.host.connect("one").await.is_err(), "{case}");
     assert_eq!(starts(), 1, "{case}");
     approved.store(true, Ordering::SeqCst);

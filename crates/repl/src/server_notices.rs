@@ -60,7 +60,7 @@ impl ServerNotices {
         };
         self.1.on_event(&told.event, &session.console);
         match &told.event {
-            Event::State { server, state, trouble } => self.on_state(server, *state, trouble.as_deref(), session),
+            Event::State { server, state, last_error } => self.on_state(server, *state, last_error.as_deref(), session),
             Event::LoggedIn { server } => session.console.say(format_args!("logged in to {}", paint(NAME, server))),
             Event::Warning { server, text } => session.console.log_line(format_args!("{server}: {text}")),
             Event::AuditFailed { text } | Event::NotKept { text } => {

@@ -29,7 +29,7 @@ pub struct ToolDescription {
     /// Permission requirement of a call.
     pub permission: PermissionRequirement,
     /// The provider concerned by one call of a built-in tool.
-    pub about: Option<CallSubject>,
+    pub subject: Option<CallSubject>,
 }
 
 /// The provider concerned by a call of a tool that belongs to another provider.
@@ -101,7 +101,7 @@ impl ToolDescription {
             hints: ToolHints::default(),
             risk: ToolRisk::default(),
             permission: PermissionRequirement::default(),
-            about: None,
+            subject: None,
         }
     }
 

@@ -95,8 +95,8 @@ pub enum RefusalReason {
     },
     /// The tool's definition changed since it was approved.
     DefinitionChanged,
-    /// The tool was replaced or removed while the permission prompt was open, so the approval was for a different tool.
-    ApprovalStale,
+    /// The tool was replaced or removed while the permission prompt was open, so the permission was for a different tool.
+    PermissionStale,
     /// The provider of the tool is not approved.
     NotApproved,
     /// Any other reason, in the gate's own words.
@@ -151,7 +151,7 @@ impl fmt::Display for RefusalReason {
                 write!(f, "denied by the user: {}", EscapedText::single_line(why, 1000))
             }
             Self::DefinitionChanged => f.write_str("the tool's definition has changed since it was approved"),
-            Self::ApprovalStale => {
+            Self::PermissionStale => {
                 f.write_str("the tool was replaced or removed while the permission prompt was open; call it again")
             }
             Self::NotApproved => f.write_str("the provider of this tool is not approved"),

@@ -112,8 +112,8 @@ impl Registry {
 
     /// Calls a tool by name after consulting the gate.
     ///
-    /// If a person had to approve the call and the tool was changed or removed in the meantime, the call is refused:
-    /// the approval was for a different tool.
+    /// If a person had to permit the call and the tool was changed or removed in the meantime, the call is refused:
+    /// the permission was for a different tool.
     ///
     /// # Errors
     ///
@@ -133,7 +133,7 @@ impl Registry {
                 let answered = answer.await;
                 drop(wait);
                 answered.map_err(RegistryCallError::Denied)?;
-                tool = self.resolve_approved(name, tool.description())?;
+                tool = self.resolve_permitted(name, tool.description())?;
             }
         }
         Ok(tool.call(call).await?)
@@ -151,10 +151,10 @@ impl Registry {
         }
     }
 
-    /// Resolves the name again after a permission prompt. Succeeds only if the tool is still the one that was approved.
-    fn resolve_approved(&self, name: &str, asked: &ToolDescription) -> Result<Arc<dyn Tool>, RegistryCallError> {
+    /// Resolves the name again after a permission prompt. Succeeds only if the tool is still the one that was permitted.
+    fn resolve_permitted(&self, name: &str, asked: &ToolDescription) -> Result<Arc<dyn Tool>, RegistryCallError> {
         let same = |tool: &Arc<dyn Tool>| is_same_tool(tool.description(), asked);
-        let stale = || RegistryCallError::Denied(CallRefusal::new(RefusalReason::ApprovalStale));
+        let stale = || RegistryCallError::Denied(CallRefusal::new(RefusalReason::PermissionStale));
         self.resolve(name).ok().filter(same).ok_or_else(stale)
     }
 

@@ -64,7 +64,7 @@ impl AgentSubscriptions {
             return Ok(subscription_id(number));
         }
         let (wanting, version) = self.request_resource(server, uri).ok_or(SubscribeError::TooMany)?;
-        match tokio::time::timeout_at(deadline.until, server.watched.wait_confirmed(version, uri)).await {
+        match tokio::time::timeout_at(deadline.at, server.watched.wait_confirmed(version, uri)).await {
             Ok(true) => {}
             Ok(false) => return Err(SubscribeError::NotAgreed),
             Err(_) => return Err(SubscribeError::NotInTime),

@@ -74,7 +74,7 @@ pub(super) async fn expand_prompt(context: Arc<HostContext>, call: ToolInvocatio
     let permitted = context.permit_access(access, RequiredPermission::Permission(None)).await;
     permitted.map_err(|refused| to_tool_error(&refused))?;
     let mut options = wharf_client::RequestOptions::default();
-    options.timeout = call.timeout.or_else(|| server.kept.load().settings.timeout);
+    options.timeout = call.timeout.or_else(|| server.settings.load().effective.timeout);
     options.meta = call.meta;
     let arguments: Vec<(String, String)> = arguments.unwrap_or_default().into_iter().collect();
     let expanded = server.request_with_retry(context.call_deadline(&server, call.timeout), |connection| {

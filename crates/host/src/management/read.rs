@@ -57,7 +57,7 @@ pub(super) async fn read_resource(context: Arc<HostContext>, call: ToolInvocatio
         ServerAccess { tool: READ_RESOURCE_TOOL, server: &server, arguments: &call.arguments, caller: &call.caller };
     context.permit_uri(access, &uri, call.timeout).await.map_err(|refused| to_tool_error(&refused))?;
     let mut options = wharf_client::RequestOptions::default();
-    options.timeout = call.timeout.or_else(|| server.kept.load().settings.timeout);
+    options.timeout = call.timeout.or_else(|| server.settings.load().effective.timeout);
     options.meta = call.meta;
     let read = server.request_with_retry(context.call_deadline(&server, call.timeout), |connection| {
         let (options, uri) = (options.clone(), uri.as_str());

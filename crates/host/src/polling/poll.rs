@@ -119,15 +119,15 @@ async fn poll_tool(
     PollPermission { definition, by, caller }: PollPermission<'_>,
 ) -> Result<RawJson, PollError> {
     let mut options = CallOptions::default().caller(caller.clone());
-    options.call.fresh = true;
-    let tool = context.find_tool(id, options.call.timeout).await.map_err(PollError::from)?;
+    options.request.fresh = true;
+    let tool = context.find_tool(id, options.request.timeout).await.map_err(PollError::from)?;
     if tool.fingerprint != *definition {
         return Err(PollError::ForGood("the tool's definition has changed since the polling was permitted".to_owned()));
     }
     check_permission(context, GatedCall { caller, tool: &tool.description, arguments }, by)?;
-    let reply = context.call_permitted(&tool, arguments, &options).await.map_err(PollError::from)?;
-    match reply.answer.kind {
-        ResultKind::Complete => Ok(reply.answer.result),
+    let response = context.call_after_gate(&tool, arguments, &options).await.map_err(PollError::from)?;
+    match response.raw_result.kind {
+        ResultKind::Complete => Ok(response.raw_result.result),
         _ => Err(PollError::Once("the tool asked for input instead of returning a result".to_owned())),
     }
 }

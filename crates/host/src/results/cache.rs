@@ -29,9 +29,9 @@ impl ResultCacheKey {
     /// Returns the cache key of a call, or `None` if its result must not be cached. The server's settings have to
     /// enable the cache and the tool has to declare itself read-only.
     pub fn from_call(server: &Server, tool: &CatalogTool, arguments: &RawJson, options: &CallOptions) -> Option<Self> {
-        server.kept.load().settings.keep_results?;
-        if options.call.fresh
-            || options.call.inputs == InputHandling::Forward
+        server.settings.load().effective.keep_results?;
+        if options.request.fresh
+            || options.request.inputs == InputHandling::Forward
             || tool.description.hints.read_only != Some(true)
         {
             return None;
@@ -45,7 +45,7 @@ impl ResultCacheKey {
 
     /// Caches a result.
     pub fn cache_result(self, server: &Server, answer: &RawResult) {
-        if let (Some(time), ResultKind::Complete) = (server.kept.load().settings.keep_results, answer.kind) {
+        if let (Some(time), ResultKind::Complete) = (server.settings.load().effective.keep_results, answer.kind) {
             server.results.insert(self, &answer.result, time);
         }
     }
@@ -62,9 +62,9 @@ struct CachedResult {
 
 impl ToolResultCache {
     /// Returns a result that has not expired.
-    pub fn get(&self, question: &ResultCacheKey) -> Option<RawJson> {
+    pub fn get(&self, key: &ResultCacheKey) -> Option<RawJson> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.get(question).filter(|entry| Instant::now() < entry.until).map(|entry| entry.result.clone())
+        kept.get(key).filter(|entry| Instant::now() < entry.until).map(|entry| entry.result.clone())
     }
 
     /// Removes all results.
@@ -73,24 +73,24 @@ impl ToolResultCache {
     }
 
     /// Caches a result for the given time. Evicts expired results, then those that expire first.
-    pub fn insert(&self, question: ResultCacheKey, result: &RawJson, time: Duration) {
-        let (now, size) = (Instant::now(), question.arguments.len() + result.as_bytes().len());
+    pub fn insert(&self, key: ResultCacheKey, result: &RawJson, time: Duration) {
+        let (now, size) = (Instant::now(), key.arguments.len() + result.as_bytes().len());
         let Some(until) = now.checked_add(time).filter(|_| size <= MAX_RESULT_CACHE_BYTES / 4) else { return };
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|_, entry| now < entry.until);
         while kept.len() >= MAX_CACHED_RESULTS || total_bytes(&kept) + size > MAX_RESULT_CACHE_BYTES {
-            let first = kept.iter().min_by_key(|(_, entry)| entry.until).map(|(question, _)| question.clone());
+            let first = kept.iter().min_by_key(|(_, entry)| entry.until).map(|(key, _)| key.clone());
             let Some(first) = first else { break };
             kept.remove(&first);
         }
         // Copied, because the result may be a small part of a large message.
         let result = RawJson::new_unchecked(result.as_bytes().to_vec());
-        kept.insert(question, CachedResult { result, until });
+        kept.insert(key, CachedResult { result, until });
     }
 }
 
 fn total_bytes(kept: &HashMap<ResultCacheKey, CachedResult>) -> usize {
-    kept.iter().map(|(question, entry)| question.arguments.len() + entry.result.as_bytes().len()).sum()
+    kept.iter().map(|(key, entry)| key.arguments.len() + entry.result.as_bytes().len()).sum()
 }
 
 #[cfg(test)]

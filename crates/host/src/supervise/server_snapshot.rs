@@ -18,9 +18,9 @@ pub(crate) struct ServerSnapshot {
     pub epoch: u64,
     /// Start of the current or last connection attempt.
     pub started: Option<Instant>,
-    pub way: Availability,
+    pub availability: Availability,
     pub since: SystemTime,
-    pub trouble: Option<Arc<ServerError>>,
+    pub last_error: Option<Arc<ServerError>>,
     pub last_connected: Option<SystemTime>,
     pub restarts: u32,
     pub flapping: bool,
@@ -32,23 +32,23 @@ pub(crate) enum Availability<C = Connection> {
     /// Connected: the call can be sent.
     Open(C),
     /// Not connected yet: the call waits.
-    Coming,
+    Connecting,
     /// The call has to wake the server, from this moment on, and wait.
-    Asleep { from: Option<Instant> },
+    OnDemand { not_before: Option<Instant> },
     /// Unavailable: the call fails.
-    Shut,
+    Unavailable,
 }
 
 impl ServerSnapshot {
     pub fn from_supervisor<A>(supervisor: &Supervisor<A, super::OpenConnection>) -> Self {
-        let way = Availability::from_phase(supervisor.phase(), |open| open.connection.clone());
+        let availability = Availability::from_phase(supervisor.phase(), |open| open.connection.clone());
         Self {
             state: supervisor.state(),
             epoch: supervisor.epoch(),
             started: supervisor.last_start(),
-            way,
+            availability,
             since: supervisor.since,
-            trouble: supervisor.last_trouble.clone(),
+            last_error: supervisor.last_error.clone(),
             last_connected: supervisor.last_connected,
             restarts: supervisor.restarts,
             flapping: supervisor.is_flapping(),
@@ -57,7 +57,7 @@ impl ServerSnapshot {
 
     /// Reports whether a connection attempt of the server has ended before, or none is in progress.
     pub fn is_settled(&self) -> bool {
-        self.state.is_settled() || self.trouble.is_some() || self.last_connected.is_some()
+        self.state.is_settled() || self.last_error.is_some() || self.last_connected.is_some()
     }
 
     /// Reports whether the server's tools may be listed: it is connected, or is going to connect when called.
@@ -74,12 +74,12 @@ impl<C> Availability<C> {
     pub fn from_phase<A, O>(phase: &Phase<A, O>, by: impl FnOnce(&O) -> C) -> Self {
         match phase {
             Phase::Ready { open, .. } => Self::Open(by(open)),
-            Phase::Connecting { .. } | Phase::Reconnecting { .. } => Self::Coming,
-            Phase::Idle => Self::Asleep { from: None },
+            Phase::Connecting { .. } | Phase::Reconnecting { .. } => Self::Connecting,
+            Phase::Idle => Self::OnDemand { not_before: None },
             Phase::Failed { until, comes_back } if *comes_back != RecoveryTrigger::ByHand => {
-                Self::Asleep { from: Some(*until) }
+                Self::OnDemand { not_before: Some(*until) }
             }
-            _ => Self::Shut,
+            _ => Self::Unavailable,
         }
     }
 }

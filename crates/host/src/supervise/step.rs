@@ -40,24 +40,24 @@ pub(crate) enum SupervisorCommand {
 pub(crate) enum SupervisorEvent<C> {
     Command(SupervisorCommand),
     /// A call needs the server.
-    Wanted,
+    Demand,
     Connected {
         epoch: u64,
         open: C,
     },
     NotConnected {
         epoch: u64,
-        trouble: Arc<ServerError>,
+        error: Arc<ServerError>,
     },
     /// The connection is gone, or did not answer a health check.
     Lost {
         epoch: u64,
-        trouble: Arc<ServerError>,
+        error: Arc<ServerError>,
     },
     /// A call was rejected for lack of a login.
-    TurnedAway {
+    LoginRequired {
         epoch: u64,
-        trouble: Arc<ServerError>,
+        error: Arc<ServerError>,
     },
     /// The time returned by [`Supervisor::next_due`] has come.
     Due(ServerActivity),
@@ -113,7 +113,7 @@ pub(crate) struct Supervisor<A, C> {
     /// The tools of the server are not known: it connects once even if it is lazy.
     is_unlisted: bool,
     pub since: SystemTime,
-    pub last_trouble: Option<Arc<ServerError>>,
+    pub last_error: Option<Arc<ServerError>>,
     pub last_connected: Option<SystemTime>,
     pub restarts: u32,
 }
@@ -128,7 +128,7 @@ impl<A, C> Supervisor<A, C> {
             attempts: RetrySchedule::new(seed),
             is_unlisted: false,
             since: now.date,
-            last_trouble: None,
+            last_error: None,
             last_connected: None,
             restarts: 0,
         }
@@ -153,11 +153,11 @@ impl<A, C> Supervisor<A, C> {
         let mut effects = Vec::new();
         match event {
             SupervisorEvent::Command(command) => self.on_command(command, now, &mut effects),
-            SupervisorEvent::Wanted => self.on_wake_requested(now, &mut effects),
+            SupervisorEvent::Demand => self.on_wake_requested(now, &mut effects),
             SupervisorEvent::Connected { epoch, open } => self.on_connected(epoch, open, now, &mut effects),
-            SupervisorEvent::NotConnected { epoch, trouble } => self.on_connect_failed(epoch, trouble, now),
-            SupervisorEvent::Lost { epoch, trouble } => self.on_lost(epoch, trouble, now, &mut effects),
-            SupervisorEvent::TurnedAway { epoch, trouble } => self.on_call_rejected(epoch, trouble, now, &mut effects),
+            SupervisorEvent::NotConnected { epoch, error } => self.on_connect_failed(epoch, error, now),
+            SupervisorEvent::Lost { epoch, error } => self.on_lost(epoch, error, now, &mut effects),
+            SupervisorEvent::LoginRequired { epoch, error } => self.on_call_rejected(epoch, error, now, &mut effects),
             SupervisorEvent::Due(activity) => self.on_timer(activity, now, &mut effects),
         }
         effects
@@ -282,7 +282,7 @@ impl<A, C> Supervisor<A, C> {
             }
             return;
         }
-        self.last_trouble = None;
+        self.last_error = None;
         self.restart(now, effects);
     }
 
@@ -320,30 +320,30 @@ impl<A, C> Supervisor<A, C> {
         self.enter(Phase::Ready { open, since: now.at, checked: now.at }, now, effects);
     }
 
-    fn on_connect_failed(&mut self, epoch: u64, trouble: Arc<ServerError>, now: ClockReading) {
+    fn on_connect_failed(&mut self, epoch: u64, error: Arc<ServerError>, now: ClockReading) {
         if epoch != self.epoch || !matches!(self.phase, Phase::Connecting { .. }) {
             return;
         }
         let phase = match self.keeping.reconnect {
-            _ if trouble.needs_login() => Phase::AuthRequired,
-            ReconnectPolicy::Backoff(backoff) if trouble.is_transient() => self.schedule_retry(backoff, now),
+            _ if error.needs_login() => Phase::AuthRequired,
+            ReconnectPolicy::Backoff(backoff) if error.is_transient() => self.schedule_retry(backoff, now),
             ReconnectPolicy::Backoff(_) => self.enter_cool_down(RecoveryTrigger::WhenWanted, now),
             ReconnectPolicy::Off => self.enter_cool_down(RecoveryTrigger::ByHand, now),
         };
-        self.last_trouble = Some(trouble);
+        self.last_error = Some(error);
         self.enter(phase, now, &mut Vec::new());
     }
 
     fn on_lost(
         &mut self,
         epoch: u64,
-        trouble: Arc<ServerError>,
+        error: Arc<ServerError>,
         now: ClockReading,
         effects: &mut Vec<SupervisorEffect<C>>,
     ) {
         let Some(lasted) = self.phase.uptime(now.at).filter(|_| epoch == self.epoch) else { return };
         let phase = match self.keeping.reconnect {
-            _ if trouble.needs_login() => Phase::AuthRequired,
+            _ if error.needs_login() => Phase::AuthRequired,
             ReconnectPolicy::Off => self.enter_cool_down(RecoveryTrigger::ByHand, now),
             ReconnectPolicy::Backoff(backoff) if lasted >= STABLE_UPTIME => {
                 self.attempts.reset();
@@ -351,7 +351,7 @@ impl<A, C> Supervisor<A, C> {
             }
             ReconnectPolicy::Backoff(backoff) => self.schedule_retry(backoff, now),
         };
-        self.last_trouble = Some(trouble);
+        self.last_error = Some(error);
         self.enter(phase, now, effects);
     }
 
@@ -360,12 +360,12 @@ impl<A, C> Supervisor<A, C> {
     fn on_call_rejected(
         &mut self,
         epoch: u64,
-        trouble: Arc<ServerError>,
+        error: Arc<ServerError>,
         now: ClockReading,
         effects: &mut Vec<SupervisorEffect<C>>,
     ) {
-        if trouble.needs_only_login() {
-            self.on_lost(epoch, trouble, now, effects);
+        if error.needs_only_login() {
+            self.on_lost(epoch, error, now, effects);
         } else if epoch == self.epoch && matches!(self.phase, Phase::Ready { .. }) {
             effects.push(SupervisorEffect::Check(epoch));
         }

@@ -29,7 +29,7 @@ pub(crate) struct SupervisorTask {
     pub context: Arc<HostContext>,
     pub server: Arc<Server>,
     pub supervisor: Supervisor<ServerConnectAttempt, OpenConnection>,
-    pub words: mpsc::UnboundedReceiver<SupervisorMessage>,
+    pub messages: mpsc::UnboundedReceiver<SupervisorMessage>,
     pub snapshot: watch::Sender<ServerSnapshot>,
     pub closing: ClosingConnections,
     /// The health check in progress.
@@ -80,16 +80,16 @@ impl Drop for ServerConnectAttempt {
 }
 
 /// Supervises one server until a leave message arrives or all senders are dropped, then disconnects it.
-pub(crate) async fn supervise(mut keeper: SupervisorTask) {
-    while let Some(event) = keeper.next_event().await {
-        let obeyed = matches!(event, SupervisorEvent::Command(_));
-        let effects = keeper.supervisor.step(event, current_time());
-        keeper.perform(effects);
-        if obeyed {
-            keeper.server.obeyed.send_modify(|obeyed| *obeyed += 1);
+pub(crate) async fn supervise(mut task: SupervisorTask) {
+    while let Some(event) = task.next_event().await {
+        let is_command = matches!(event, SupervisorEvent::Command(_));
+        let effects = task.supervisor.step(event, current_time());
+        task.perform(effects);
+        if is_command {
+            task.server.commands_done.send_modify(|done| *done += 1);
         }
     }
-    keeper.finish().await;
+    task.finish().await;
 }
 
 /// Returns the current time by both clocks.
@@ -106,28 +106,28 @@ impl SupervisorTask {
 
     /// Returns the next event for `step`.
     async fn next_event(&mut self) -> Option<SupervisorEvent<OpenConnection>> {
-        let Self { context, server, supervisor, words, closing, check, .. } = self;
+        let Self { context, server, supervisor, messages, closing, check, .. } = self;
         let due = supervisor.next_due(server.usage.activity(), Instant::now());
         let epoch = supervisor.epoch();
         tokio::select! {
-            word = words.recv() => match word {
+            message = messages.recv() => match message {
                 Some(SupervisorMessage::Do(command)) => Some(SupervisorEvent::Command(command)),
-                Some(SupervisorMessage::TurnedAway { epoch, error }) => {
-                    Some(SupervisorEvent::TurnedAway { epoch, trouble: Arc::new(ServerError::TurnedAway(error)) })
+                Some(SupervisorMessage::LoginRequired { epoch, error }) => {
+                    Some(SupervisorEvent::LoginRequired { epoch, error: Arc::new(ServerError::LoginRequired(error)) })
                 }
-                Some(SupervisorMessage::WantsMore(error)) => {
+                Some(SupervisorMessage::ScopeRequired(error)) => {
                     context.prompt_for_scope(server, &error);
                     Some(SupervisorEvent::Due(server.usage.activity()))
                 }
                 Some(SupervisorMessage::Leave) | None => None,
             },
-            () = server.wanted.notified() => Some(SupervisorEvent::Wanted),
+            () = server.demand.notified() => Some(SupervisorEvent::Demand),
             change = wait_for_phase_event(supervisor.phase_mut()) => Some(match change {
                 PhaseEvent::Attempted(outcome) => on_connect_result(context, server, epoch, outcome),
-                PhaseEvent::Lost(gone) => SupervisorEvent::Lost { epoch, trouble: Arc::new(ServerError::Lost(gone)) },
+                PhaseEvent::Lost(gone) => SupervisorEvent::Lost { epoch, error: Arc::new(ServerError::Lost(gone)) },
             }),
-            trouble = wait_for_health_check(check) => Some(match trouble {
-                Some(trouble) => SupervisorEvent::Lost { epoch, trouble },
+            error = wait_for_health_check(check) => Some(match error {
+                Some(error) => SupervisorEvent::Lost { epoch, error },
                 None => SupervisorEvent::Due(server.usage.activity()),
             }),
             () = sleep_until(due) => Some(SupervisorEvent::Due(server.usage.activity())),
@@ -179,7 +179,7 @@ impl SupervisorTask {
         let connection = open.connection.clone();
         self.check = Some(HealthCheck(tokio::spawn(async move {
             match connection.ping(RequestOptions::default().timeout(HEALTH_CHECK_TIMEOUT)).await {
-                Err(error) if error.needs_login() => Err(ServerError::TurnedAway(error)),
+                Err(error) if error.needs_login() => Err(ServerError::LoginRequired(error)),
                 // A server that refuses the ping is alive.
                 Err(error) if !error.is_error_response() => Err(ServerError::Silent(error.to_string())),
                 _ => Ok(()),
@@ -259,7 +259,7 @@ fn on_connect_result(
             let attendant = run_lister(Arc::clone(context), Arc::clone(server), connection.clone(), epoch);
             SupervisorEvent::Connected { epoch, open: OpenConnection::new(connection, tokio::spawn(attendant)) }
         }
-        Err(trouble) => SupervisorEvent::NotConnected { epoch, trouble: Arc::new(trouble) },
+        Err(error) => SupervisorEvent::NotConnected { epoch, error: Arc::new(error) },
     }
 }
 
@@ -269,7 +269,7 @@ async fn wait_for_health_check(check: &mut Option<HealthCheck>) -> Option<Arc<Se
     let outcome = (&mut asked.0).await;
     *check = None;
     match outcome {
-        Ok(Err(trouble)) => Some(Arc::new(trouble)),
+        Ok(Err(error)) => Some(Arc::new(error)),
         _ => None,
     }
 }

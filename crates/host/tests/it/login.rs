@@ -73,10 +73,10 @@ impl Bench {
     async fn stands(&mut self, wanted: ServerState) -> Option<Arc<ServerError>> {
         let found = async {
             while let Some(event) = self.hear().await {
-                if let Event::State { server, state, trouble } = event
+                if let Event::State { server, state, last_error } = event
                     && (server.as_str(), state) == ("one", wanted)
                 {
-                    return trouble;
+                    return last_error;
                 }
             }
             panic!("the host is closed");
@@ -133,8 +133,8 @@ async fn consent_opens_the_page_and_connects_the_server() {
         builder.local_with(server("local"), settings(), Fake::new("local").factory())
     })
     .await;
-    let trouble = bench.stands(ServerState::AuthRequired).await.unwrap();
-    assert_eq!(trouble.to_string(), "server requires a login (HTTP 401): nobody has agreed to that");
+    let error = bench.stands(ServerState::AuthRequired).await.unwrap();
+    assert_eq!(error.to_string(), "server requires a login (HTTP 401): nobody has agreed to that");
     let (question, reply) = bench.question().await;
     assert_eq!(
         (question.server.as_str(), question.url.as_str(), question.issuer.as_str(), question.scope.as_deref()),
@@ -281,8 +281,8 @@ async fn login_expired_mid_session_moves_server_to_auth_required() {
     bench.site.rules.least.store(2, Ordering::SeqCst);
     let refused = call(&bench.host, "who").await.unwrap_err();
     assert!(matches!(refused, HostError::Call { .. }) && refused.needs_login(), "{refused:?}");
-    let trouble = bench.stands(ServerState::AuthRequired).await.unwrap();
-    assert!(matches!(&*trouble, ServerError::TurnedAway(_)) && trouble.needs_login(), "{trouble:?}");
+    let error = bench.stands(ServerState::AuthRequired).await.unwrap();
+    assert!(matches!(&*error, ServerError::LoginRequired(_)) && error.needs_login(), "{error:?}");
     assert!(bench.host.catalog().section("one").is_none_or(|section| section.tools.is_empty()));
     bench.question().await.1.answer(ConsentAnswer::Given);
     // The first login is not enough for this site, the second is.

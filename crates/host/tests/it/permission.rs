@@ -317,7 +317,7 @@ async fn answer_is_stale_after_a_reconnect() {
     host.reconnect("math").await.unwrap();
     host.wait_until_settled().await;
     person.before.as_ref().unwrap().notify_one();
-    assert_eq!(waiting.await.unwrap(), RefusalReason::ApprovalStale);
+    assert_eq!(waiting.await.unwrap(), RefusalReason::PermissionStale);
     assert_eq!(shifty.calls(), 0);
     host.close().await;
 }

@@ -205,9 +205,9 @@ async fn wait_until_ready_reports_the_startup_error() {
     let mut settings = settings();
     settings.reconnect = wharf::spec::ReconnectPolicy::Off;
     let host = Host::builder().local_with(server("one"), settings, factory).start().await.unwrap();
-    let Err(HostError::Unavailable { trouble: Some(trouble), .. }) = host.wait_until_ready("one").await else {
+    let Err(HostError::Unavailable { last_error: Some(error), .. }) = host.wait_until_ready("one").await else {
         panic!("it cannot be made")
     };
-    assert!(trouble.to_string().contains("no rope"), "{trouble}");
+    assert!(error.to_string().contains("no rope"), "{error}");
     host.close().await;
 }

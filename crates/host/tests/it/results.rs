@@ -80,7 +80,7 @@ async fn results_are_cached_for_read_only_tools_if_enabled() {
             call(&host).await;
         }
         let mut fresh = CallOptions::default();
-        fresh.call.fresh = true;
+        fresh.request.fresh = true;
         host.call(&tool("one", "give"), &none(), fresh).await.unwrap();
         call(&host).await;
         assert_eq!(calls.load(Ordering::SeqCst), expected, "{reads} {keep}");
@@ -117,7 +117,7 @@ async fn poisoned_tool_is_quarantined_until_released() {
     changes.mark_unchanged();
     let other = wharf::spec::Fingerprint([0; 32]);
     let refused = host.release(&tool("one", "give"), other).await.unwrap_err();
-    assert!(matches!(&refused, HostError::Denied(it) if it.reason == RefusalReason::ApprovalStale), "{refused}");
+    assert!(matches!(&refused, HostError::Denied(it) if it.reason == RefusalReason::PermissionStale), "{refused}");
     host.release(&tool("one", "give"), found.fingerprint).await.unwrap();
     changes.changed().await.unwrap();
     call(&host).await;

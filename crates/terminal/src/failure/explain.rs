@@ -79,7 +79,7 @@ impl Failure {
             return Self::from_connect_error(server, spec, around, &**error);
         }
         let (kind, hint) = match error {
-            ServerError::TurnedAway(error) => classify_call_error(error, server),
+            ServerError::LoginRequired(error) => classify_call_error(error, server),
             _ => (FailureKind::Unreachable, None),
         };
         let mut failure = Self::new(kind, error).about_server(server);
@@ -260,7 +260,7 @@ fn unreachable_hint(gone: &DisconnectReport, url: &str) -> String {
 /// Returns the error that made a server unavailable.
 pub fn unavailable_error(error: &HostError) -> Option<&ServerError> {
     match error {
-        HostError::Unavailable { trouble, .. } | HostError::NotInTime { trouble, .. } => trouble.as_deref(),
+        HostError::Unavailable { last_error, .. } | HostError::NotInTime { last_error, .. } => last_error.as_deref(),
         _ => None,
     }
 }

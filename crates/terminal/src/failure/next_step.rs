@@ -66,7 +66,7 @@ impl Failure {
             (None, RefusalReason::NobodyToAsk { .. }) => {
                 failure.with_hint("add the rule to `permissions` in your configuration, or run `wharf` in a terminal")
             }
-            (None, RefusalReason::SaidNo { .. } | RefusalReason::ApprovalStale) => {
+            (None, RefusalReason::SaidNo { .. } | RefusalReason::PermissionStale) => {
                 failure.with_hint("run the same command again to be asked again")
             }
             (None, RefusalReason::NotApproved) => failure.with_hint("`wharf approve` shows what would run and asks"),
@@ -112,7 +112,7 @@ mod tests {
             RefusalReason::NobodyToAsk { rule: rule() },
             RefusalReason::SaidNo { because: None },
             RefusalReason::DefinitionChanged,
-            RefusalReason::ApprovalStale,
+            RefusalReason::PermissionStale,
             RefusalReason::NotApproved,
             RefusalReason::Other("another".to_owned()),
         ] {

@@ -91,7 +91,7 @@ impl ProbeCode {
         match (unavailable_error(error), error) {
             (Some(ServerError::NotConnected(error)), _) => Self::from_cause(&error.cause),
             (Some(ServerError::Lost(gone)), _) => Self::from_gone(gone),
-            (Some(ServerError::TurnedAway(_)), _) => Self::LoginNeeded,
+            (Some(ServerError::LoginRequired(_)), _) => Self::LoginNeeded,
             (None, HostError::NotInTime { .. }) => Self::HandshakeTimeout,
             _ => Self::HandshakeBroken,
         }

@@ -380,7 +380,7 @@ mod tests {
             server: name.clone(),
             what: "starting",
             after: Duration::from_secs(9),
-            trouble: trouble.map(Arc::new),
+            last_error: trouble.map(Arc::new),
         };
         for (error, code, kind, detail) in [
             (late(None), ProbeCode::HandshakeTimeout, FailureKind::TimedOut, "after 9 s"),

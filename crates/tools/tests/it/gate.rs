@@ -93,7 +93,7 @@ async fn check_meanwhile(meanwhile: impl FnOnce(&Registry), expected: Option<&st
     answer.send(()).expect("it is waited for");
     match (calling.await.expect("the call does not panic"), expected) {
         (Ok(outcome), Some(expected)) => assert_eq!(outcome.blocks[0].as_text(), expected),
-        (Err(RegistryCallError::Denied(refusal)), None) => assert_eq!(refusal.reason, RefusalReason::ApprovalStale),
+        (Err(RegistryCallError::Denied(refusal)), None) => assert_eq!(refusal.reason, RefusalReason::PermissionStale),
         (ended, expected) => panic!("{ended:?} instead of {expected:?}"),
     }
     assert_eq!(gate.count(), 1);

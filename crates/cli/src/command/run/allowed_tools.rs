@@ -99,7 +99,7 @@ pub fn refused_message(refused: &[String]) -> String {
 
 /// Returns the name of a tool as `--allow` takes it. A built-in tool is named by the server that its call concerns.
 fn selector(tool: &ToolDescription) -> String {
-    match (&tool.origin, &tool.about) {
+    match (&tool.origin, &tool.subject) {
         (Some(origin), _) => format!("{}.{}", origin.provider, origin.name),
         (None, Some(about)) => format!("{}.{}", about.provider, tool.name),
         (None, None) => tool.name.to_string(),

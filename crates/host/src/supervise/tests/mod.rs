@@ -50,7 +50,7 @@ fn login_error() -> Arc<ServerError> {
 /// A rejected call, with the remedy that the authorizer reports.
 fn rejected_call(remedy: Option<AuthRecovery>) -> Arc<ServerError> {
     let why = remedy.map(|remedy| Box::new(NotAuthorized { remedy, reason: "it has ended".to_owned() }));
-    Arc::new(ServerError::TurnedAway(CallError::Unauthorized {
+    Arc::new(ServerError::LoginRequired(CallError::Unauthorized {
         status: 401,
         challenge: None,
         said: String::new(),

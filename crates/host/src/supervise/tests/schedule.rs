@@ -71,7 +71,7 @@ fn overflowing_backoff_still_schedules_a_retry() {
             seconds(0),
         );
         let now = born + seconds(lasted);
-        server.step(SupervisorEvent::Lost { epoch: server.epoch(), trouble: transient_error() }, clock_reading(now));
+        server.step(SupervisorEvent::Lost { epoch: server.epoch(), error: transient_error() }, clock_reading(now));
         assert_eq!(server.state(), ServerState::Reconnecting);
         assert!(server.next_due(unused_since(born), now).is_some_and(|due| due > now));
     }
@@ -83,7 +83,7 @@ fn repeatedly_lost_server_is_flapping_until_stable() {
     let mut server = ready_server(default_policy(), born, seconds(0));
     let mut now = born + seconds(1);
     for lost in 1..=2 {
-        server.step(SupervisorEvent::Lost { epoch: server.epoch(), trouble: transient_error() }, clock_reading(now));
+        server.step(SupervisorEvent::Lost { epoch: server.epoch(), error: transient_error() }, clock_reading(now));
         assert_eq!(server.is_flapping(), lost == 2);
         now = server.next_due(unused_since(born), now).unwrap();
         let effects = server.step(SupervisorEvent::Due(unused_since(born)), clock_reading(now));
@@ -111,7 +111,7 @@ fn failed_server_gets_one_attempt_per_growing_cool_down() {
     let (mut now, mut rests, mut starts) = (born, Vec::new(), 1);
     while rests.len() < 6 {
         server.step(
-            SupervisorEvent::NotConnected { epoch: server.epoch(), trouble: transient_error() },
+            SupervisorEvent::NotConnected { epoch: server.epoch(), error: transient_error() },
             clock_reading(now),
         );
         let due = server.next_due(unused_since(born), now).unwrap();

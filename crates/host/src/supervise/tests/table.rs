@@ -96,7 +96,7 @@ fn prepare_server(place: &str) -> PreparedServer {
     let mut server = TableSupervisor::new(kept, 7, clock_reading(born));
     let mut effects = server.begin(clock_reading(born));
     if manner == "lazy" {
-        effects = server.step(SupervisorEvent::Wanted, clock_reading(born));
+        effects = server.step(SupervisorEvent::Demand, clock_reading(born));
     }
     if !effects.is_empty() {
         server.store_attempt(Rc::clone(&attempt));
@@ -127,7 +127,7 @@ fn policy_for(place: &str, manner: &str) -> SupervisionPolicy {
 
 /// Returns the event that moves a connecting server to the phase.
 fn first_event(place: &str, manner: &str) -> Option<SupervisorEvent<&'static str>> {
-    let trouble = match (place, manner) {
+    let error = match (place, manner) {
         ("connecting", _) => return None,
         ("disconnected", _) => return Some(SupervisorEvent::Command(SupervisorCommand::Disconnect)),
         ("ready", _) => return Some(SupervisorEvent::Connected { epoch: 1, open: "its own" }),
@@ -135,7 +135,7 @@ fn first_event(place: &str, manner: &str) -> Option<SupervisorEvent<&'static str
         (_, "final") => permanent_error(),
         _ => transient_error(),
     };
-    Some(SupervisorEvent::NotConnected { epoch: 1, trouble })
+    Some(SupervisorEvent::NotConnected { epoch: 1, error })
 }
 
 fn event_named(event: &str, stand: &PreparedServer) -> SupervisorEvent<&'static str> {
@@ -151,20 +151,20 @@ fn event_named(event: &str, stand: &PreparedServer) -> SupervisorEvent<&'static 
         "enable" => admit(ActivationState::Enabled),
         "disable" => admit(ActivationState::Disabled),
         "withhold" => admit(ActivationState::Unapproved),
-        "wanted" => SupervisorEvent::Wanted,
+        "wanted" => SupervisorEvent::Demand,
         "connected" => SupervisorEvent::Connected { epoch, open: "another" },
         "overtaken" => SupervisorEvent::Connected { epoch: epoch.wrapping_sub(1), open: "another" },
-        "passing" => SupervisorEvent::NotConnected { epoch, trouble: transient_error() },
-        "permanent" => SupervisorEvent::NotConnected { epoch, trouble: permanent_error() },
-        "login" => SupervisorEvent::NotConnected { epoch, trouble: login_error() },
-        "bygone" => SupervisorEvent::NotConnected { epoch: epoch.wrapping_sub(1), trouble: login_error() },
-        "lost" => SupervisorEvent::Lost { epoch, trouble: transient_error() },
-        "missed" => SupervisorEvent::Lost { epoch: epoch.wrapping_sub(1), trouble: transient_error() },
-        "logout" => SupervisorEvent::TurnedAway { epoch, trouble: rejected_call(Some(AuthRecovery::Login)) },
-        "doubt" => SupervisorEvent::TurnedAway { epoch, trouble: rejected_call(None) },
-        "outdated" => SupervisorEvent::TurnedAway {
+        "passing" => SupervisorEvent::NotConnected { epoch, error: transient_error() },
+        "permanent" => SupervisorEvent::NotConnected { epoch, error: permanent_error() },
+        "login" => SupervisorEvent::NotConnected { epoch, error: login_error() },
+        "bygone" => SupervisorEvent::NotConnected { epoch: epoch.wrapping_sub(1), error: login_error() },
+        "lost" => SupervisorEvent::Lost { epoch, error: transient_error() },
+        "missed" => SupervisorEvent::Lost { epoch: epoch.wrapping_sub(1), error: transient_error() },
+        "logout" => SupervisorEvent::LoginRequired { epoch, error: rejected_call(Some(AuthRecovery::Login)) },
+        "doubt" => SupervisorEvent::LoginRequired { epoch, error: rejected_call(None) },
+        "outdated" => SupervisorEvent::LoginRequired {
             epoch: epoch.wrapping_sub(1),
-            trouble: rejected_call(Some(AuthRecovery::Login)),
+            error: rejected_call(Some(AuthRecovery::Login)),
         },
         "due" | "later" => SupervisorEvent::Due(unused_since(stand.born)),
         _ => unreachable!("no event is called {event}"),

@@ -19,7 +19,7 @@ pub struct SimulatedCall {
     made_of: usize,
     /// The server that currently handles the call.
     pub server: usize,
-    journey: RetryState,
+    retry: RetryState,
     stage: CallStage,
     delivered: bool,
     until: Instant,
@@ -89,16 +89,9 @@ impl Simulation {
     pub(super) fn call(&mut self, name: usize) -> usize {
         let server = self.current[name];
         self.servers[server].in_flight += 1;
-        let (journey, until) = (RetryState::default(), self.now + CALL_TIMEOUT);
-        let made = SimulatedCall {
-            name,
-            made_of: server,
-            server,
-            journey,
-            stage: CallStage::Waiting,
-            delivered: false,
-            until,
-        };
+        let (retry, until) = (RetryState::default(), self.now + CALL_TIMEOUT);
+        let made =
+            SimulatedCall { name, made_of: server, server, retry, stage: CallStage::Waiting, delivered: false, until };
         self.live.push(self.calls.len());
         self.calls.push(made);
         self.calls.len() - 1
@@ -130,14 +123,14 @@ impl Simulation {
     }
 
     fn find_connection(&mut self, call: usize) -> bool {
-        let (server, stale) = (&mut self.servers[self.calls[call].server], self.calls[call].journey.stale);
-        match (next_step(&server.availability(), server.epoch(), stale, self.now), server.availability()) {
+        let (server, broken_epoch) = (&mut self.servers[self.calls[call].server], self.calls[call].retry.broken_epoch);
+        match (next_step(&server.availability(), server.epoch(), broken_epoch, self.now), server.availability()) {
             (NextStep::Go, Availability::Open(link)) => {
                 assert_eq!(link.epoch, server.epoch(), "a connection goes by the number it is known by");
                 self.calls[call].stage = CallStage::Going(link);
                 true
             }
-            (NextStep::Wake, _) => !std::mem::replace(&mut server.wanted, true),
+            (NextStep::Wake, _) => !std::mem::replace(&mut server.demand, true),
             (NextStep::GiveUp, _) => {
                 self.move_to_replacement(call);
                 true
@@ -156,13 +149,13 @@ impl Simulation {
         self.release(server);
         self.servers[now].in_flight += 1;
         self.calls[call].server = now;
-        self.calls[call].journey = RetryState::default();
+        self.calls[call].retry = RetryState::default();
     }
 
     fn deliver(&mut self, call: usize, link: SimulatedLinkRef) -> bool {
         let SimulatedCall { name, made_of, delivered, .. } = self.calls[call];
         if !link.alive.get() {
-            let again = self.calls[call].journey.record_break(link.epoch);
+            let again = self.calls[call].retry.record_break(link.epoch);
             if again {
                 self.calls[call].stage = CallStage::Waiting;
             } else {

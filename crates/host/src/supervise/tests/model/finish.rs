@@ -42,7 +42,7 @@ impl Simulation {
         if self.servers[server].has_left() {
             return false;
         }
-        let wanted = self.servers[server].wanted;
+        let demand = self.servers[server].demand;
         self.deliver_wake_up(server);
         if self.servers[server].is_connecting() {
             self.connect(server);
@@ -56,7 +56,7 @@ impl Simulation {
         if due {
             self.deliver_timer(server);
         }
-        wanted || lost || due
+        demand || lost || due
     }
 
     fn wait_for_next(&mut self) {

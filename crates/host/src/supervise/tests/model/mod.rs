@@ -110,8 +110,8 @@ impl Simulation {
     }
 
     fn step(&mut self, server: usize, event: SupervisorEvent<server::SimulatedLinkRef>) {
-        let by_hand = matches!(event, SupervisorEvent::Command(_));
-        self.servers[server].step(event, self.now, by_hand);
+        let is_command = matches!(event, SupervisorEvent::Command(_));
+        self.servers[server].step(event, self.now, is_command);
     }
 
     fn finish_attempt(&mut self, server: usize) {
@@ -119,7 +119,7 @@ impl Simulation {
             return;
         }
         let epoch = self.servers[server].epoch();
-        let trouble = match self.dice.below(20) {
+        let error = match self.dice.below(20) {
             0..11 => return self.connect(server),
             11..15 => transient_error(),
             15..17 => permanent_error(),
@@ -127,7 +127,7 @@ impl Simulation {
             // The attempt hangs.
             _ => return,
         };
-        self.step(server, SupervisorEvent::NotConnected { epoch, trouble });
+        self.step(server, SupervisorEvent::NotConnected { epoch, error });
     }
 
     fn connect(&mut self, server: usize) {
@@ -147,7 +147,7 @@ impl Simulation {
     fn notify_loss(&mut self, server: usize) {
         let Some(link) = self.servers[server].link() else { return };
         if !link.alive.get() || self.dice.below(8) == 0 {
-            self.step(server, SupervisorEvent::Lost { epoch: link.epoch, trouble: transient_error() });
+            self.step(server, SupervisorEvent::Lost { epoch: link.epoch, error: transient_error() });
         }
     }
 
@@ -159,8 +159,8 @@ impl Simulation {
         }
         let event = match self.dice.below(3) {
             0 => SupervisorEvent::Connected { epoch: epoch - 1, open: self.servers[server].open(server, epoch - 1) },
-            1 => SupervisorEvent::NotConnected { epoch: epoch - 1, trouble: permanent_error() },
-            _ => SupervisorEvent::Lost { epoch: epoch - 1, trouble: transient_error() },
+            1 => SupervisorEvent::NotConnected { epoch: epoch - 1, error: permanent_error() },
+            _ => SupervisorEvent::Lost { epoch: epoch - 1, error: transient_error() },
         };
         self.step(server, event);
     }
@@ -202,8 +202,8 @@ impl Simulation {
 
     /// Delivers a pending wake-up to the server.
     fn deliver_wake_up(&mut self, server: usize) {
-        if std::mem::take(&mut self.servers[server].wanted) && !self.servers[server].has_left() {
-            self.step(server, SupervisorEvent::Wanted);
+        if std::mem::take(&mut self.servers[server].demand) && !self.servers[server].has_left() {
+            self.step(server, SupervisorEvent::Demand);
         }
     }
 

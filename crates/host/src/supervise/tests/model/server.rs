@@ -47,7 +47,7 @@ pub struct SimulatedServer {
     pub held: usize,
     pub last_used: Instant,
     /// A wake-up has been requested and not been delivered yet.
-    pub wanted: bool,
+    pub demand: bool,
     supervisor: Supervisor<SimulatedAttempt, SimulatedLinkRef>,
     attempts: Rc<Cell<usize>>,
     /// Connections that are open.
@@ -65,7 +65,7 @@ impl SimulatedServer {
             in_flight: 0,
             held: 0,
             last_used: now,
-            wanted: false,
+            demand: false,
             supervisor: Supervisor::new(keeping, seed, clock_reading(now)),
             attempts: Rc::default(),
             unclosed: Vec::new(),
@@ -78,11 +78,11 @@ impl SimulatedServer {
         server
     }
 
-    pub fn step(&mut self, event: SupervisorEvent<SimulatedLinkRef>, now: Instant, by_hand: bool) {
+    pub fn step(&mut self, event: SupervisorEvent<SimulatedLinkRef>, now: Instant, is_command: bool) {
         assert!(!self.has_left());
         let (before, barred_before) = (self.state(), self.is_barred());
         let effects = self.supervisor.step(event, clock_reading(now));
-        if by_hand && (before != self.state() || !effects.is_empty()) {
+        if is_command && (before != self.state() || !effects.is_empty()) {
             self.started = None;
         }
         if self.is_barred() {
