@@ -17,7 +17,7 @@ use crate::engine::{CallEffect, RawResult, ResultKind};
 use crate::era::ProtocolState;
 use crate::error::{CallError, DisconnectCause, DisconnectReport};
 use crate::flow::header_params::{self, HeaderParamTable};
-use crate::flow::{ListKind, Listing, ReadRetryBudget, TaskHandling, call_tool, list_all, run_to_completion};
+use crate::flow::{ListKind, Listing, ReadRetryBudget, TaskHandling, call_tool, list_all, run_call};
 use crate::limits::Limits;
 use crate::options::RequestOptions;
 use crate::request::{OutgoingRequest, members_without_meta, needs_no_escaping};
@@ -293,7 +293,7 @@ impl Connection {
         options: RequestOptions,
     ) -> Result<RawResult, CallError> {
         self.check_capability("tools/call")?;
-        Ok(call_tool(self, name, arguments, options, TaskHandling::Follow).await?.answer)
+        Ok(call_tool(self, name, arguments, options, TaskHandling::Follow).await?.raw_result)
     }
 
     /// Sends any method with raw params and returns the raw result. Fails without sending if the server has not
@@ -331,7 +331,7 @@ impl Connection {
         let ParamHeaders { name, header_params } = self.param_headers(method, params).await?;
         let outgoing = OutgoingRequest::new(method, body, effect);
         let outgoing = OutgoingRequest { name: name.as_deref(), header_params: &header_params, ..outgoing };
-        Ok(run_to_completion(self, outgoing, options).await?.answer)
+        Ok(run_call(self, outgoing, options).await?.raw_result)
     }
 
     /// Returns what HTTP repeats of the params in headers. Empty on other links.
@@ -370,12 +370,12 @@ impl Connection {
         let body = body.iter().map(|body| body.as_bytes()).collect::<Vec<_>>();
         let name = target.and_then(|(key, value)| (mcp_name_param(method) == Some(key)).then_some(value));
         let outgoing = OutgoingRequest { name, ..OutgoingRequest::new(method, &body, CallEffect::Reads) };
-        let settled = run_to_completion(self, outgoing, options).await?;
+        let completed = run_call(self, outgoing, options).await?;
         // Results that depend on user input are not cacheable (2026-07-28, server/utilities/caching).
-        if self.is_stateless() && settled.rounds == 0 && settled.answer.kind == ResultKind::Complete {
-            cache.store(place, changes, &settled.answer.result);
+        if self.is_stateless() && completed.rounds == 0 && completed.raw_result.kind == ResultKind::Complete {
+            cache.store(place, changes, &completed.raw_result.result);
         }
-        self.expect_complete(settled.answer)
+        self.expect_complete(completed.raw_result)
     }
 
     /// Clears the cache, so that the next list is requested from the server. See [`Connection`](Connection#example) for

@@ -127,8 +127,8 @@ impl HostContext {
         self.with_permitted_tool(id, arguments, options, operation).await
     }
 
-    /// Finds a tool, checks the call with the gate and runs `operation`. If the server was restarted in the meantime and
-    /// changed the tool's definition, the new definition is checked and `operation` runs again.
+    /// Finds a tool, checks the call with the gate and runs `operation`. If the server was restarted in the meantime
+    /// and changed the tool's definition, the new definition is checked and `operation` runs again.
     pub async fn with_permitted_tool<T, F: Future<Output = Result<T, HostError>>>(
         &self,
         id: &ToolId,
@@ -260,8 +260,8 @@ impl HostContext {
         self.call_resolved(tool, arguments, options, None).await
     }
 
-    /// Makes a call that has passed the gate, of a tool that was found in `catalog_version`. While that version is current,
-    /// the tool is unchanged.
+    /// Makes a call that has passed the gate, of a tool that was found in `catalog_version`. While that version is
+    /// current, the tool is unchanged.
     async fn call_resolved(
         &self,
         tool: &CatalogTool,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wharf_spec::UntrustedText;
 use wharf_wire::{HeaderParam, JsonLimits, RawJson, ToolDefinition, code, header_params};
 
-use super::completion::{CompletedCall, TaskHandling, ToolRequest, run_with_task_handling};
+use super::call_rounds::{CompletedCall, TaskHandling, ToolRequest, run_with_task_handling};
 use super::paginate::{Listing, WithheldEntry};
 use crate::connection::Connection;
 use crate::error::{CallError, TimeoutKind};

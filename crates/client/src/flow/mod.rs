@@ -1,6 +1,6 @@
 //! Multi-request operations on a connection, independent of the transport.
 
-mod completion;
+mod call_rounds;
 pub(crate) mod header_params;
 mod input_rounds;
 mod paginate;
@@ -10,7 +10,7 @@ mod skills;
 mod subscribe;
 mod tasks;
 
-pub(crate) use completion::{TaskHandling, call_tool, run_to_completion};
+pub(crate) use call_rounds::{TaskHandling, call_tool, run_call};
 pub(crate) use paginate::{ListKind, list_all};
 pub use paginate::{Listing, WithheldEntry};
 pub(crate) use read_retries::ReadRetryBudget;

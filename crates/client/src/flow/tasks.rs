@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use wharf_spec::UntrustedText;
 use wharf_wire::{Interest, RawJson, Task, TaskStatus, ToolResult, View, code};
 
-use super::completion::{TaskHandling, call_tool};
+use super::call_rounds::{TaskHandling, call_tool};
 use super::input_rounds;
 use super::subscribe::{Event, Subscription};
 use crate::connection::Connection;
@@ -31,7 +31,7 @@ pub struct TaskOptions {
     /// Time the server should keep the result. Only supported by 2025-11-25.
     pub ttl: Option<Duration>,
     /// Options of the call that starts the task.
-    pub call: RequestOptions,
+    pub request: RequestOptions,
 }
 
 /// The outcome of a call that may have become a task.
@@ -77,7 +77,7 @@ impl Connection {
     ) -> Result<Started, CallError> {
         self.check_capability("tools/call")?;
         if self.is_stateless() {
-            let answer = call_tool(self, tool, arguments, options.call, TaskHandling::ReturnTask).await?.answer;
+            let answer = call_tool(self, tool, arguments, options.request, TaskHandling::ReturnTask).await?.raw_result;
             return match answer.kind {
                 ResultKind::Task => Ok(Started::Task(Box::new(TaskHandle::from_created(self, answer.result)?))),
                 _ => Ok(Started::Finished(Box::new(self.view(answer)?))),
@@ -90,7 +90,7 @@ impl Connection {
         // A task can only be cancelled by its own method, and has no id before the response.
         let outgoing = OutgoingRequest::new("tools/call", &body, CallEffect::MayWrite);
         let outgoing = OutgoingRequest { when_dropped: DropAction::Forget, ..outgoing };
-        let answer = self.send(outgoing, &format!(",\"task\":{{{ttl}}}"), &options.call)?.await?;
+        let answer = self.send(outgoing, &format!(",\"task\":{{{ttl}}}"), &options.request)?.await?;
         match TaskHandle::from_created(self, answer.result.clone()) {
             Ok(task) => Ok(Started::Task(Box::new(task))),
             // A server may ignore the task parameter.

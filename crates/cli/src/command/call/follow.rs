@@ -87,7 +87,7 @@ impl PreparedCall<'_> {
             return self.connection.call_tool(self.tool, self.arguments, options).await;
         }
         let mut starting = TaskOptions::default();
-        starting.call = options;
+        starting.request = options;
         match self.connection.start_task(self.tool, self.arguments, starting).await? {
             Started::Finished(answer) => Ok(*answer),
             Started::Task(task) => self.follow(*task, report).await,

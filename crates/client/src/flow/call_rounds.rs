@@ -1,4 +1,4 @@
-//! Runs one call to completion: input rounds, pages to visit, and a task the server creates for the call.
+//! Runs one call until it has its result: input rounds, pages to visit, and a task the server creates for the call.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::request::{OutgoingRequest, escape_tool_name, tool_members};
 
 /// A call that has its result.
 pub(crate) struct CompletedCall {
-    pub answer: RawResult,
+    pub raw_result: RawResult,
     /// Number of input rounds before the result.
     pub rounds: usize,
 }
@@ -41,7 +41,7 @@ pub(super) struct ToolRequest<'a> {
     pub outgoing: OutgoingRequest<'a>,
 }
 
-/// Calls a tool and runs the call to completion.
+/// Calls a tool and waits for its result, through all rounds.
 ///
 /// # Cancel safety
 ///
@@ -65,12 +65,13 @@ pub(crate) async fn call_tool(
     }
 }
 
-/// Makes a call and runs it to completion. The responses of one round are used only in the next request of this call.
+/// Makes a call and waits for its result, through all rounds. The responses of one round are used only in the next request
+/// of this call.
 ///
 /// # Cancel safety
 ///
 /// Dropping the future cancels the pending request.
-pub(crate) async fn run_to_completion(
+pub(crate) async fn run_call(
     connection: &Connection,
     call: OutgoingRequest<'_>,
     options: RequestOptions,
@@ -102,7 +103,7 @@ async fn run_in_span(
         outcome = retry_read(connection, call, &options, asked.elapsed(), outcome).await;
     }
     if options.inputs == InputHandling::Forward || is_final_outcome(&outcome) {
-        return outcome.map(|answer| CompletedCall { answer, rounds: 0 });
+        return outcome.map(|raw_result| CompletedCall { raw_result, rounds: 0 });
     }
     let budget = TimeBudget { limit: options.total_timeout(connection.limits()), spent: asked.elapsed() };
     // Boxed because the future is large and rarely needed.
@@ -158,7 +159,7 @@ impl UnfinishedCall<'_> {
             outcome = connection.send(call, &more, &self.options)?.await;
             self.budget.spend(asked.elapsed());
             if is_final_outcome(&outcome) {
-                return outcome.map(|answer| CompletedCall { answer, rounds: round });
+                return outcome.map(|raw_result| CompletedCall { raw_result, rounds: round });
             }
         }
         match outcome {
@@ -167,13 +168,16 @@ impl UnfinishedCall<'_> {
         }
     }
 
-    /// Ends the input rounds: returns the answer, or follows the task.
-    async fn finish(self, answer: RawResult, rounds: usize) -> Result<CompletedCall, CallError> {
+    /// Ends the input rounds: returns the result, or follows the task.
+    async fn finish(self, raw_result: RawResult, rounds: usize) -> Result<CompletedCall, CallError> {
         let follows = self.when_task == TaskHandling::Follow && self.call.method == "tools/call";
-        if answer.kind != ResultKind::Task || !follows {
-            return Ok(CompletedCall { answer, rounds });
+        if raw_result.kind != ResultKind::Task || !follows {
+            return Ok(CompletedCall { raw_result, rounds });
         }
-        Ok(CompletedCall { answer: tasks::follow_task(self.connection, answer.result, &self.options).await?, rounds })
+        Ok(CompletedCall {
+            raw_result: tasks::follow_task(self.connection, raw_result.result, &self.options).await?,
+            rounds,
+        })
     }
 }
 
