@@ -291,7 +291,7 @@ impl Host {
     ///
     /// # Cancel safety
     ///
-    /// Cancel-safe: dropping the future withdraws an open prompt and holds no slot. No call has been made.
+    /// Cancel-safe: dropping the future withdraws an open prompt and takes no permit. No call has been made.
     ///
     /// # Example
     ///

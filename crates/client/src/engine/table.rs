@@ -1,6 +1,8 @@
-//! The calls in flight: a slab whose ids carry a generation, so that a late response never matches another call.
+//! The calls in flight: a slab whose ids count the uses of their slot, so that a late response never matches another
+//! call.
 //!
-//! No I/O, and no clock except for the far future that stands for "no deadline". Wakers of ended calls are returned, to be woken after the lock is released.
+//! No I/O, and no clock except for the far future that stands for "no deadline". Wakers of ended calls are returned, to
+//! be woken after the lock is released.
 
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -15,7 +17,7 @@ use crate::options::ProgressSink;
 /// Bits of an id that select the slot. The others count how often the slot was used.
 const SLOT_BITS: u32 = 20;
 /// Ids stay below 2^51, so that every JSON implementation represents them exactly.
-const MAX_GENERATION: u32 = (1 << 31) - 1;
+const MAX_USES: u32 = (1 << 31) - 1;
 
 pub(super) type CallOutcome = Result<RawResult, CallError>;
 
@@ -35,7 +37,7 @@ pub(super) struct InFlightTable {
 }
 
 struct CallSlot {
-    generation: u32,
+    uses: u32,
     state: SlotState,
 }
 
@@ -96,7 +98,7 @@ impl InFlightTable {
         let index = match self.free.pop() {
             Some(index) => index,
             None if self.slots.len() < self.limit => {
-                self.slots.push(CallSlot { generation: 0, state: SlotState::Free });
+                self.slots.push(CallSlot { uses: 0, state: SlotState::Free });
                 (self.slots.len() - 1) as u32
             }
             None => return Err(CallError::Busy),
@@ -105,7 +107,7 @@ impl InFlightTable {
         let slot = &mut self.slots[index as usize];
         slot.state = SlotState::Waiting(waiting);
         self.next_deadline = self.next_deadline.min(idle_deadline);
-        Ok((encode_id(slot.generation, index), idle_deadline < self.armed))
+        Ok((encode_id(slot.uses, index), idle_deadline < self.armed))
     }
 
     /// Records the call's position in the link's output.
@@ -227,7 +229,7 @@ impl InFlightTable {
             wakers.extend(waiting.waker.take());
             let detached = waiting.detached;
             slot.state = SlotState::Done(Err(CallError::TimedOut { after, limit, hint: hint.map(str::to_owned) }));
-            expired.push(ExpiredCall { id: encode_id(slot.generation, index as u32), limit, when_dropped, detached });
+            expired.push(ExpiredCall { id: encode_id(slot.uses, index as u32), limit, when_dropped, detached });
         }
         for call in expired.iter().filter(|call| call.detached) {
             self.release(call.id);
@@ -239,7 +241,7 @@ impl InFlightTable {
     pub fn cancellable_ids(&self) -> Vec<u64> {
         let waiting = self.slots.iter().enumerate().filter_map(|(index, slot)| match &slot.state {
             SlotState::Waiting(waiting) if waiting.when_dropped == DropAction::Withdraw => {
-                Some(encode_id(slot.generation, index as u32))
+                Some(encode_id(slot.uses, index as u32))
             }
             _ => None,
         });
@@ -272,7 +274,7 @@ impl InFlightTable {
             let error = loss_error(waiting.effect, delivery, gone);
             wakers.extend(waiting.waker.take());
             if waiting.detached {
-                unattended.push(encode_id(slot.generation, index as u32));
+                unattended.push(encode_id(slot.uses, index as u32));
             }
             slot.state = SlotState::Done(Err(error));
         }
@@ -303,7 +305,7 @@ impl InFlightTable {
 
     fn find(&mut self, id: u64) -> Option<&mut SlotState> {
         let slot = self.slots.get_mut((id & ((1 << SLOT_BITS) - 1)) as usize)?;
-        (u64::from(slot.generation) == id >> SLOT_BITS).then_some(&mut slot.state)
+        (u64::from(slot.uses) == id >> SLOT_BITS).then_some(&mut slot.state)
     }
 
     fn release(&mut self, id: u64) -> Option<SlotState> {
@@ -313,7 +315,7 @@ impl InFlightTable {
             return None;
         }
         let slot = &mut self.slots[index as usize];
-        slot.generation = (slot.generation + 1) & MAX_GENERATION;
+        slot.uses = (slot.uses + 1) & MAX_USES;
         self.free.push(index);
         Some(state)
     }
@@ -326,8 +328,8 @@ fn loss_error(effect: CallEffect, delivery: Delivery, gone: &Arc<DisconnectRepor
     }
 }
 
-fn encode_id(generation: u32, index: u32) -> u64 {
-    u64::from(generation) << SLOT_BITS | u64::from(index)
+fn encode_id(uses: u32, index: u32) -> u64 {
+    u64::from(uses) << SLOT_BITS | u64::from(index)
 }
 
 /// Returns a time later than any deadline that a timer can still represent.
