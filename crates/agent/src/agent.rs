@@ -1,4 +1,4 @@
-//! The agent. Executes the decisions of a [run](crate::run)'s state machine.
+//! The agent and its runs. A driver task executes the effects of a [run](crate::run)'s state machine.
 
 mod calls;
 mod driver;
@@ -67,7 +67,7 @@ pub struct Agent {
     caller: ToolCaller,
     effort: Option<ReasoningEffort>,
     /// Configuration as a sub-agent. `None` gives access to all tools of the registry.
-    service: Option<SubAgentConfig>,
+    sub_agent: Option<SubAgentConfig>,
 }
 
 /// Restrictions of an agent that runs as a sub-agent.
@@ -76,7 +76,7 @@ pub(crate) struct SubAgentConfig {
     /// Names of the tools it may call.
     pub tools: Arc<BTreeSet<Arc<str>>>,
     /// Remaining requests of the parent run, if there is one.
-    pub left: Option<Arc<AtomicU32>>,
+    pub requests_left: Option<Arc<AtomicU32>>,
 }
 
 /// A run in progress. Dropping it cancels the run and loses the turns added since its start.
@@ -91,7 +91,7 @@ pub struct AgentRun {
 impl Agent {
     /// Creates an agent that calls tools as `ToolCaller::agent()`.
     pub fn new(model: Model, registry: Arc<Registry>, limits: AgentLimits) -> Self {
-        Self { model, registry, limits, caller: ToolCaller::agent(), effort: None, service: None }
+        Self { model, registry, limits, caller: ToolCaller::agent(), effort: None, sub_agent: None }
     }
 
     /// Sets the reasoning effort.
@@ -101,33 +101,33 @@ impl Agent {
 
     /// Turns this agent into a sub-agent with only the given tools and requests. A sub-agent receives no notes: those
     /// go to the agent that talks to the person.
-    pub(crate) fn into_sub_agent(self, caller: ToolCaller, service: SubAgentConfig) -> Self {
-        Self { caller, service: Some(service), ..self }
+    pub(crate) fn into_sub_agent(self, caller: ToolCaller, sub_agent: SubAgentConfig) -> Self {
+        Self { caller, sub_agent: Some(sub_agent), ..self }
     }
 
     /// Starts a run with the person's message. Must be called within a Tokio runtime, because the run is a task.
     ///
     /// A message that repeats the last unanswered one is not added again. An empty message continues the conversation:
     /// the model answers the last message, or receives a request to go on.
-    pub fn start_run(&self, conversation: Conversation, said: Vec<TurnBlock>) -> AgentRun {
+    pub fn start_run(&self, conversation: Conversation, user_input: Vec<TurnBlock>) -> AgentRun {
         let (sender, events) = mpsc::channel(EVENT_CAPACITY);
         let cancelled = Arc::<Notify>::default();
         let mut task = JoinSet::new();
-        task.spawn(AgentDriver::new(self.clone(), sender, cancelled.clone()).run(conversation, said));
+        task.spawn(AgentDriver::new(self.clone(), sender, cancelled.clone()).run(conversation, user_input));
         AgentRun { events: Some(events), cancelled, task }
     }
 
     fn take_notes(&self) -> Vec<AgentNote> {
-        if self.service.is_some() { Vec::new() } else { self.registry.notes().take_all() }
+        if self.sub_agent.is_some() { Vec::new() } else { self.registry.notes().take_all() }
     }
 
     fn may_call(&self, tool: &str) -> bool {
-        self.service.as_ref().is_none_or(|service| service.tools.contains(tool))
+        self.sub_agent.as_ref().is_none_or(|sub_agent| sub_agent.tools.contains(tool))
     }
 
     /// Returns the request budget of a run: the parent run's if there is one, otherwise its own.
     fn request_budget(&self) -> Arc<AtomicU32> {
-        let shared = self.service.as_ref().and_then(|service| service.left.clone());
+        let shared = self.sub_agent.as_ref().and_then(|sub_agent| sub_agent.requests_left.clone());
         shared.unwrap_or_else(|| Arc::new(AtomicU32::new(self.limits.requests)))
     }
 }

@@ -1,7 +1,7 @@
 //! The agent's state machine.
 //!
-//! A [`RunMachine`] consumes events and returns effects. It has no clock and does no I/O, so tests can try every order of
-//! events. The [agent](crate::agent) executes the effects. The conversation is well-formed at every end, so any model
+//! A [`RunMachine`] consumes inputs and returns effects. It has no clock and does no I/O, so tests can try every order of
+//! inputs. The [agent](crate::agent) executes the effects. The conversation is well-formed at every end, so any model
 //! can continue it.
 
 mod call_ids;
@@ -30,7 +30,7 @@ pub(crate) use machine::{RequestInputs, RunEffect, RunInput, RunMachine};
 #[non_exhaustive]
 pub enum RunEvent {
     /// A request is sent to the model.
-    Asking {
+    RequestSent {
         /// Number of the request in this run, starting at 1.
         request: u32,
     },
@@ -104,9 +104,9 @@ pub enum RunEvent {
     },
     /// The API rejected the conversation, possibly because of its images. The request is retried without them. The
     /// images stay removed if the retry succeeds, and are restored at the end of the run otherwise.
-    PicturesLeftOut {
+    ImagesRemoved {
         /// Number of images removed.
-        pictures: usize,
+        images: usize,
     },
     /// A call was refused because it repeats earlier calls with the same results.
     Repeated {

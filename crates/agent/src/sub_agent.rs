@@ -54,7 +54,7 @@ struct SubAgentRun {
 /// An event of a running sub-agent.
 enum SubAgentEvent {
     /// The parent run is over.
-    Dismissed,
+    ShutDown,
     Run(Option<RunEvent>),
 }
 
@@ -86,10 +86,11 @@ impl SubAgent {
         let registry = self.registry.upgrade().ok_or_else(gone)?;
         let names = registry.snapshot().iter().map(|tool| tool.description().name.clone()).collect::<Vec<_>>();
         let others = names.into_iter().filter(|name| **name != *TOOL_NAME).collect();
-        let service = SubAgentConfig { tools: Arc::new(others), left: run_budget.map(RunBudget::requests_left) };
+        let config =
+            SubAgentConfig { tools: Arc::new(others), requests_left: run_budget.map(RunBudget::requests_left) };
         let caller = ToolCaller { name: "sub-agent".into(), consent: CallerConsent::Ask };
         let agent = Agent::new(self.model.clone(), registry, self.limits).with_effort(self.effort);
-        let agent = agent.into_sub_agent(caller, service);
+        let agent = agent.into_sub_agent(caller, config);
         let conversation = Conversation { system: Some(SUB_AGENT_PROMPT.to_owned()), turns: Vec::new() };
         Ok(agent.start_run(conversation, vec![TurnBlock::Text(task.prompt.clone())]))
     }
@@ -97,12 +98,12 @@ impl SubAgent {
     async fn run_task(&self, task: SubAgentTask, progress: Option<ProgressSink>) -> Result<ToolOutcome, ToolError> {
         let run_budget = RunBudget::current();
         // Registered until the end, so that the parent run waits for this sub-agent.
-        let mut member = run_budget.as_deref().map(RunBudget::register_sub_agent);
+        let mut handle = run_budget.as_deref().map(RunBudget::register_sub_agent);
         let mut run = self.start(&task, run_budget.as_deref())?;
         let mut work = SubAgentRun { task, progress, run_budget, calls: 0.0, last: None, ending: RunEnding::Cancelled };
         loop {
-            match next_event(&mut run, member.as_mut()).await {
-                SubAgentEvent::Dismissed => run.cancel(),
+            match next_event(&mut run, handle.as_mut()).await {
+                SubAgentEvent::ShutDown => run.cancel(),
                 SubAgentEvent::Run(Some(event)) => work.on_event(event),
                 SubAgentEvent::Run(None) => return Ok(work.outcome()),
             }
@@ -160,18 +161,18 @@ impl Tool for SubAgent {
     }
 }
 
-async fn next_event(run: &mut AgentRun, member: Option<&mut SubAgentHandle>) -> SubAgentEvent {
+async fn next_event(run: &mut AgentRun, handle: Option<&mut SubAgentHandle>) -> SubAgentEvent {
     tokio::select! {
         biased;
-        () = wait_for_shutdown(member) => SubAgentEvent::Dismissed,
+        () = wait_for_shutdown(handle) => SubAgentEvent::ShutDown,
         event = run.next_event() => SubAgentEvent::Run(event),
     }
 }
 
 /// Waits for the shutdown signal of the parent run. Waits forever without a parent run.
-async fn wait_for_shutdown(member: Option<&mut SubAgentHandle>) {
-    match member {
-        Some(member) => member.wait_for_shutdown().await,
+async fn wait_for_shutdown(handle: Option<&mut SubAgentHandle>) {
+    match handle {
+        Some(handle) => handle.wait_for_shutdown().await,
         None => std::future::pending().await,
     }
 }
@@ -179,7 +180,7 @@ async fn wait_for_shutdown(member: Option<&mut SubAgentHandle>) {
 /// Returns the usage that an event reports.
 fn event_usage(event: &RunEvent) -> Option<ModelUsage> {
     match *event {
-        RunEvent::Asking { .. } => Some(ModelUsage { requests: 1, ..ModelUsage::default() }),
+        RunEvent::RequestSent { .. } => Some(ModelUsage { requests: 1, ..ModelUsage::default() }),
         RunEvent::Usage { input, output, cached } => Some(ModelUsage { requests: 0, input, output, cached }),
         _ => None,
     }
@@ -205,8 +206,8 @@ fn task_outcome(ending: &RunEnding, words: &str) -> ToolOutcome {
         RunEnding::OutOfRequests => "it reached its request limit".to_owned(),
         RunEnding::Failed(error) => error.to_string(),
     };
-    let said = if words.trim().is_empty() { String::new() } else { format!("\nIts last message: {words}") };
-    ToolOutcome::error(format!("the sub-agent did not finish: {why}{said}"))
+    let last_message = if words.trim().is_empty() { String::new() } else { format!("\nIts last message: {words}") };
+    ToolOutcome::error(format!("the sub-agent did not finish: {why}{last_message}"))
 }
 
 #[cfg(test)]

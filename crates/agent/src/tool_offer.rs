@@ -27,7 +27,7 @@ pub(crate) struct ToolOffer {
     /// All callable tools by name.
     tools: BTreeMap<Arc<str>, Arc<ToolDescription>>,
     /// Access to the tools that are not offered directly.
-    finding: Option<DeferredTools>,
+    deferred: Option<DeferredTools>,
     /// Explains names that no tool has.
     absence: Option<AbsenceExplainer>,
 }
@@ -53,31 +53,31 @@ pub(crate) enum ResolvedCall {
 
 impl ToolOffer {
     /// Builds the offer from a snapshot for a model format. If the encoded definitions exceed `most_tokens`, offers a
-    /// search tool and a call tool in their place. Only tools accepted by `wanted` are available at all.
+    /// search tool and a call tool in their place. Only tools accepted by `is_allowed` are available at all.
     ///
     /// The embedding program's own tools stay offered directly, in the order of their names, as long as they fit.
     pub fn from_snapshot(
         snapshot: &RegistrySnapshot,
         format: ApiFormat,
         most_tokens: u64,
-        wanted: impl Fn(&str) -> bool,
+        is_allowed: impl Fn(&str) -> bool,
     ) -> Self {
         let all = snapshot.iter().filter(|tool| tool.is_offered()).map(|tool| tool.description().clone());
         let tools: BTreeMap<_, _> =
-            all.filter(|tool| wanted(&tool.name)).map(|tool| (tool.name.clone(), tool)).collect();
+            all.filter(|tool| is_allowed(&tool.name)).map(|tool| (tool.name.clone(), tool)).collect();
         let mut definitions =
             encode_tools(format, &tools.values().map(|tool| tool_definition(tool)).collect::<Vec<_>>());
-        let finding = (estimate_tokens(definitions.size_bytes()) > most_tokens).then(|| {
+        let deferred = (estimate_tokens(definitions.size_bytes()) > most_tokens).then(|| {
             retain_own_tools(&mut definitions, &tools, most_tokens);
             let hidden = tools.values().filter(|tool| !definitions.includes(&tool.name)).cloned().collect();
             DeferredTools::new(["SearchTools", "CallTool"].map(|name| unused_name(name, snapshot)), hidden)
         });
-        let two = finding.iter().flat_map(DeferredTools::definitions);
+        let two = deferred.iter().flat_map(DeferredTools::definitions);
         two.for_each(|definition| definitions.add(format, &definition));
         for UnencodableTool { name, reason } in &definitions.withheld {
             tracing::warn!(tool = %EscapedText::single_line(name, 100), %reason, "tool not offered to the model");
         }
-        Self { definitions: Arc::new(definitions), tools, finding, absence: snapshot.absence_explainer() }
+        Self { definitions: Arc::new(definitions), tools, deferred, absence: snapshot.absence_explainer() }
     }
 
     /// Returns the approximate number of tokens of the definitions in each request.
@@ -89,11 +89,11 @@ impl ToolOffer {
     ///
     /// A deferred tool can also be called directly by its own name, as models often do.
     pub fn resolve(&self, name: &str, arguments: &RawJson) -> ResolvedCall {
-        match &self.finding {
-            Some(finding) if name == finding.search.name() => {
-                ResolvedCall::Answer(finding.search.run_search(arguments))
+        match &self.deferred {
+            Some(deferred) if name == deferred.search.name() => {
+                ResolvedCall::Answer(deferred.search.run_search(arguments))
             }
-            Some(finding) if name == finding.call => match call_tool::parse_arguments(arguments) {
+            Some(deferred) if name == deferred.call => match call_tool::parse_arguments(arguments) {
                 Ok((tool, arguments)) => self.resolve_name(&tool, arguments),
                 Err(outcome) => ResolvedCall::Answer(outcome),
             },

@@ -62,7 +62,7 @@ impl RunRenderer {
     /// Renders an event.
     pub fn on_event(&mut self, event: &RunEvent) -> Result<(), Failure> {
         match event {
-            RunEvent::Asking { .. } => self.on_request(),
+            RunEvent::RequestSent { .. } => self.on_request(),
             RunEvent::Waiting { time, because } => self.on_retry_wait(*time, because),
             RunEvent::Text(text) => return self.on_text(text),
             RunEvent::CallBegun { id, tool, arguments } => {
@@ -75,7 +75,7 @@ impl RunRenderer {
             RunEvent::Shortened { results, answers } => {
                 self.print_notice(&context_shortened_notice(*results, *answers))
             }
-            RunEvent::PicturesLeftOut { pictures } => self.print_notice(&images_dropped_notice(*pictures)),
+            RunEvent::ImagesRemoved { images } => self.print_notice(&images_dropped_notice(*images)),
             RunEvent::Repeated { tool, times } => self.on_repeated(tool, *times),
             RunEvent::Ended(ending) => {
                 self.flush()?;

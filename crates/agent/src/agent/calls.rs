@@ -24,7 +24,7 @@ pub(super) struct QueuedCall {
     pub arguments: RawJson,
 }
 
-/// Tool calls of one response. Dropping it cancels all of them.
+/// Pending and running tool calls of a run. Dropping it cancels all of them.
 pub(super) struct CallQueue {
     agent: Agent,
     /// Receives progress. Weak, because a tool may hold its sink for longer than the run.
@@ -50,8 +50,8 @@ impl CallQueue {
         Self { agent, events, run_budget, waiting, under_way, running: HashMap::new(), person_times: HashMap::new() }
     }
 
-    pub fn add(&mut self, wanted: QueuedCall) {
-        self.waiting.push_back(wanted);
+    pub fn add(&mut self, call: QueuedCall) {
+        self.waiting.push_back(call);
         self.start_queued();
     }
 
@@ -91,14 +91,14 @@ impl CallQueue {
         let limit = self.agent.limits.calls_at_once.max(1);
         let mut counts: HashMap<String, usize> = HashMap::new();
         self.running.values().for_each(|call| *counts.entry(call.provider.clone()).or_default() += 1);
-        for wanted in std::mem::take(&mut self.waiting) {
-            let provider = self.provider_of(&wanted.tool);
+        for call in std::mem::take(&mut self.waiting) {
+            let provider = self.provider_of(&call.tool);
             let count = counts.entry(provider.clone()).or_default();
             if *count < limit {
                 *count += 1;
-                self.start_call(wanted, provider);
+                self.start_call(call, provider);
             } else {
-                self.waiting.push_back(wanted);
+                self.waiting.push_back(call);
             }
         }
     }

@@ -20,21 +20,21 @@ pub(super) struct AgentDriver {
     events: mpsc::Sender<RunEvent>,
     cancelled: Arc<Notify>,
     run_budget: Arc<RunBudget>,
-    /// The machine waits for [`RunEffect::Gather`] to complete.
-    is_gathering: bool,
-    answering: Option<ResponseInFlight>,
+    /// The machine waits for [`RunEffect::PrepareRequest`] to complete.
+    must_prepare_request: bool,
+    response: Option<ResponseInFlight>,
     calls: CallQueue,
     /// Start times of the pending calls.
-    began: HashMap<String, Instant>,
+    started: HashMap<String, Instant>,
     /// Tools currently offered to the model, with the registry version they were built from.
-    offering: Option<(u64, Arc<ToolOffer>)>,
+    tool_offer: Option<(u64, Arc<ToolOffer>)>,
 }
 
 /// An event from one of the driver's sources.
 enum AgentDriverEvent {
     Cancelled,
-    Gathered,
-    Said(Result<ModelEvent, ModelError>),
+    PrepareRequest,
+    StreamItem(Result<ModelEvent, ModelError>),
     CallEnded(RunInput),
 }
 
@@ -42,14 +42,14 @@ impl AgentDriver {
     pub fn new(agent: Agent, events: mpsc::Sender<RunEvent>, cancelled: Arc<Notify>) -> Self {
         let run_budget = RunBudget::new(agent.request_budget());
         let calls = CallQueue::new(agent.clone(), events.downgrade(), run_budget.clone());
-        let (answering, began, offering) = Default::default();
-        Self { agent, events, cancelled, run_budget, is_gathering: false, answering, calls, began, offering }
+        let (response, started, tool_offer) = Default::default();
+        Self { agent, events, cancelled, run_budget, must_prepare_request: false, response, calls, started, tool_offer }
     }
 
     /// Runs to the end. Dropping the future closes the connection to the model and cancels all calls.
-    pub async fn run(mut self, conversation: Conversation, said: Vec<TurnBlock>) -> Conversation {
+    pub async fn run(mut self, conversation: Conversation, user_input: Vec<TurnBlock>) -> Conversation {
         let max_tokens = self.agent.model.provider().max_tokens;
-        let (mut machine, mut effects) = RunMachine::start(conversation, said, self.agent.limits, max_tokens);
+        let (mut machine, mut effects) = RunMachine::start(conversation, user_input, self.agent.limits, max_tokens);
         loop {
             for effect in effects {
                 self.perform(effect, &machine).await;
@@ -59,11 +59,11 @@ impl AgentDriver {
             }
             effects = match self.next_event().await {
                 AgentDriverEvent::Cancelled => machine.step(RunInput::Cancelled),
-                AgentDriverEvent::Gathered => {
-                    let gathered = self.gather_request(&machine).await;
-                    machine.step(gathered)
+                AgentDriverEvent::PrepareRequest => {
+                    let inputs = self.prepare_request(&machine).await;
+                    machine.step(inputs)
                 }
-                AgentDriverEvent::Said(said) => machine.step(self.on_stream_item(said)),
+                AgentDriverEvent::StreamItem(item) => machine.step(self.on_stream_item(item)),
                 AgentDriverEvent::CallEnded(event) => {
                     self.report_delegated_usage().await;
                     machine.step(event)
@@ -76,42 +76,42 @@ impl AgentDriver {
         tokio::select! {
             biased;
             () = self.cancelled.notified() => AgentDriverEvent::Cancelled,
-            () = std::future::ready(()), if self.is_gathering => AgentDriverEvent::Gathered,
-            said = next_stream_item(&mut self.answering) => AgentDriverEvent::Said(said),
+            () = std::future::ready(()), if self.must_prepare_request => AgentDriverEvent::PrepareRequest,
+            item = next_stream_item(&mut self.response) => AgentDriverEvent::StreamItem(item),
             (id, report) = self.calls.next_finished() => AgentDriverEvent::CallEnded(RunInput::CallEnded { id, report }),
         }
     }
 
     async fn perform(&mut self, effect: RunEffect, machine: &RunMachine) {
         match effect {
-            RunEffect::Gather => self.is_gathering = true,
-            RunEffect::Ask => self.send_request(machine).await,
-            RunEffect::HangUp => self.answering = None,
+            RunEffect::PrepareRequest => self.must_prepare_request = true,
+            RunEffect::SendRequest => self.send_request(machine).await,
+            RunEffect::CloseStream => self.response = None,
             RunEffect::Call { id, tool, arguments } => self.calls.add(QueuedCall { id, tool, arguments }),
-            RunEffect::Withdraw => self.cancel_calls().await,
-            RunEffect::Tell(event) => self.send_event(event).await,
+            RunEffect::CancelCalls => self.cancel_calls().await,
+            RunEffect::Emit(event) => self.send_event(event).await,
         }
     }
 
     /// Takes a request from the budget and collects the notes and tools for it.
-    async fn gather_request(&mut self, machine: &RunMachine) -> RunInput {
-        self.is_gathering = false;
+    async fn prepare_request(&mut self, machine: &RunMachine) -> RunInput {
+        self.must_prepare_request = false;
         if !self.run_budget.take_request() {
             return RunInput::OutOfRequests;
         }
-        let offering = self.current_offer().await;
+        let tool_offer = self.current_offer().await;
         let notes = if machine.takes_notes() { self.agent.take_notes() } else { Vec::new() };
-        RunInput::Gathered(RequestInputs { notes, offering })
+        RunInput::RequestPrepared(RequestInputs { notes, tool_offer })
     }
 
     /// Returns the tools to offer. Rebuilds the offer only if the registry has changed, on a blocking thread, because
     /// indexing many tools takes time.
     async fn current_offer(&mut self) -> Arc<ToolOffer> {
         let snapshot = self.agent.registry.snapshot();
-        if let Some((version, offering)) = &self.offering
+        if let Some((version, tool_offer)) = &self.tool_offer
             && *version == snapshot.version()
         {
-            return offering.clone();
+            return tool_offer.clone();
         }
         let most_tokens = self.agent.limits.max_tool_tokens();
         let (agent, version) = (self.agent.clone(), snapshot.version());
@@ -119,33 +119,33 @@ impl AgentDriver {
         let make =
             move || Arc::new(ToolOffer::from_snapshot(&snapshot, format, most_tokens, |name| agent.may_call(name)));
         // Without a thread the run goes on, and this thread indexes.
-        let offering = match wharf_threads::run_blocking(make.clone()).await {
-            Ok(offering) => offering,
+        let tool_offer = match wharf_threads::run_blocking(make.clone()).await {
+            Ok(tool_offer) => tool_offer,
             Err(_) => make(),
         };
-        self.offering = Some((version, offering.clone()));
-        offering
+        self.tool_offer = Some((version, tool_offer.clone()));
+        tool_offer
     }
 
     async fn send_request(&mut self, machine: &RunMachine) {
-        let offering = match &self.offering {
-            Some((_, offering)) => offering.clone(),
+        let tool_offer = match &self.tool_offer {
+            Some((_, tool_offer)) => tool_offer.clone(),
             None => self.current_offer().await,
         };
-        self.answering = Some(ResponseInFlight::prepare(
+        self.response = Some(ResponseInFlight::prepare(
             &self.agent,
             machine.conversation().clone(),
-            offering,
+            tool_offer,
             machine.tool_choice(),
         ));
     }
 
     /// Converts a stream item to an event. Drops the stream after its last item.
-    fn on_stream_item(&mut self, said: Result<ModelEvent, ModelError>) -> RunInput {
-        if matches!(said, Err(_) | Ok(ModelEvent::Done { .. })) {
-            self.answering = None;
+    fn on_stream_item(&mut self, item: Result<ModelEvent, ModelError>) -> RunInput {
+        if matches!(item, Err(_) | Ok(ModelEvent::Done { .. })) {
+            self.response = None;
         }
-        said.map_or_else(RunInput::Failed, RunInput::Model)
+        item.map_or_else(RunInput::Failed, RunInput::Model)
     }
 
     async fn cancel_calls(&mut self) {
@@ -171,10 +171,10 @@ impl AgentDriver {
     fn add_duration(&mut self, mut event: RunEvent) -> RunEvent {
         match &mut event {
             RunEvent::CallBegun { id, .. } => {
-                self.began.insert(id.clone(), Instant::now());
+                self.started.insert(id.clone(), Instant::now());
             }
             RunEvent::CallEnded { id, report } => {
-                let elapsed = self.began.remove(id).map(|began| began.elapsed()).unwrap_or_default();
+                let elapsed = self.started.remove(id).map(|started| started.elapsed()).unwrap_or_default();
                 report.duration = elapsed.saturating_sub(self.calls.take_person_time(id));
             }
             _ => {}
@@ -184,9 +184,9 @@ impl AgentDriver {
 }
 
 /// Returns the next item of the response stream. Waits forever if no request is in flight.
-async fn next_stream_item(answering: &mut Option<ResponseInFlight>) -> Result<ModelEvent, ModelError> {
-    match answering {
-        Some(answering) => answering.next().await,
+async fn next_stream_item(response: &mut Option<ResponseInFlight>) -> Result<ModelEvent, ModelError> {
+    match response {
+        Some(response) => response.next().await,
         None => std::future::pending().await,
     }
 }

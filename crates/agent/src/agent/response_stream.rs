@@ -30,17 +30,17 @@ enum ConnectEvent {
 }
 
 impl ResponseInFlight {
-    /// Prepares a request. It is sent on the first call of [`Answering::next`].
+    /// Prepares a request. It is sent on the first call of [`ResponseInFlight::next`].
     pub fn prepare(
         agent: &Agent,
         conversation: Arc<Conversation>,
-        offering: Arc<ToolOffer>,
+        tool_offer: Arc<ToolOffer>,
         tool_choice: ToolChoice<'static>,
     ) -> Self {
         let (model, effort) = (agent.model.clone(), agent.effort);
         let (sender, waits) = mpsc::unbounded_channel();
         let stream = Box::pin(async move {
-            let tools = &offering.definitions;
+            let tools = &tool_offer.definitions;
             let request = CompletionRequest { conversation: &conversation, tools, tool_choice, effort };
             // The receiver may be gone.
             model.stream_with_retry_events(request, |wait| drop(sender.send(wait))).await.map(Box::new)

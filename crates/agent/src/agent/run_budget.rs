@@ -15,11 +15,11 @@ tokio::task_local! {
 /// The state of one run that its sub-agents share.
 pub(crate) struct RunBudget {
     /// Remaining requests of the run and its sub-agents.
-    left: Arc<AtomicU32>,
+    requests_left: Arc<AtomicU32>,
     /// Usage of the sub-agents that has not been reported yet.
-    spent: Mutex<ModelUsage>,
+    sub_agent_usage: Mutex<ModelUsage>,
     /// Shutdown signal for the sub-agents. Each subscribed receiver is a running sub-agent.
-    dismissed: watch::Sender<bool>,
+    shutdown: watch::Sender<bool>,
 }
 
 /// Requests and tokens used.
@@ -33,14 +33,14 @@ pub(crate) struct ModelUsage {
 
 /// Registration of a running sub-agent. The parent run waits until it is dropped.
 pub(crate) struct SubAgentHandle {
-    dismissed: watch::Receiver<bool>,
-    is_told: bool,
+    shutdown: watch::Receiver<bool>,
+    is_reported: bool,
 }
 
 impl RunBudget {
     /// Creates the shared state of a run with this request budget.
-    pub fn new(left: Arc<AtomicU32>) -> Arc<Self> {
-        Arc::new(Self { left, spent: Mutex::default(), dismissed: watch::Sender::new(false) })
+    pub fn new(requests_left: Arc<AtomicU32>) -> Arc<Self> {
+        Arc::new(Self { requests_left, sub_agent_usage: Mutex::default(), shutdown: watch::Sender::new(false) })
     }
 
     /// Returns the state of the run that made the current call, or `None` outside a run.
@@ -54,49 +54,49 @@ impl RunBudget {
     }
 
     pub fn requests_left(&self) -> Arc<AtomicU32> {
-        self.left.clone()
+        self.requests_left.clone()
     }
 
     /// Takes one request from the budget. Reports whether one was left.
     pub fn take_request(&self) -> bool {
-        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+        self.requests_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
     }
 
     /// Adds to the usage of the sub-agents.
     pub fn add_usage(&self, more: ModelUsage) {
-        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        spent.requests = spent.requests.saturating_add(more.requests);
-        spent.input = spent.input.saturating_add(more.input);
-        spent.output = spent.output.saturating_add(more.output);
-        spent.cached = spent.cached.saturating_add(more.cached);
+        let mut usage = self.sub_agent_usage.lock().unwrap_or_else(PoisonError::into_inner);
+        usage.requests = usage.requests.saturating_add(more.requests);
+        usage.input = usage.input.saturating_add(more.input);
+        usage.output = usage.output.saturating_add(more.output);
+        usage.cached = usage.cached.saturating_add(more.cached);
     }
 
     /// Returns the usage since the previous call, or `None` if there is none.
     pub fn take_usage(&self) -> Option<ModelUsage> {
-        let spent = std::mem::take(&mut *self.spent.lock().unwrap_or_else(PoisonError::into_inner));
-        (spent != ModelUsage::default()).then_some(spent)
+        let usage = std::mem::take(&mut *self.sub_agent_usage.lock().unwrap_or_else(PoisonError::into_inner));
+        (usage != ModelUsage::default()).then_some(usage)
     }
 
     /// Registers a sub-agent.
     pub fn register_sub_agent(&self) -> SubAgentHandle {
-        SubAgentHandle { dismissed: self.dismissed.subscribe(), is_told: false }
+        SubAgentHandle { shutdown: self.shutdown.subscribe(), is_reported: false }
     }
 
     /// Signals all sub-agents to stop and waits until all of them have cancelled their calls and ended.
     pub async fn shut_down(&self) {
-        self.dismissed.send_replace(true);
-        self.dismissed.closed().await;
+        self.shutdown.send_replace(true);
+        self.shutdown.closed().await;
     }
 }
 
 impl SubAgentHandle {
     /// Waits for the shutdown signal, which is reported once. Cancel-safe.
     pub async fn wait_for_shutdown(&mut self) {
-        if self.is_told {
+        if self.is_reported {
             return std::future::pending().await;
         }
         // A closed channel means that the parent run is gone, which also ends the sub-agent.
-        let _ = self.dismissed.wait_for(|is_dismissed| *is_dismissed).await;
-        self.is_told = true;
+        let _ = self.shutdown.wait_for(|is_shutdown| *is_shutdown).await;
+        self.is_reported = true;
     }
 }

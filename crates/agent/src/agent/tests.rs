@@ -110,8 +110,13 @@ impl AgentFixture {
     }
 
     /// Runs to the end and returns the events and the conversation.
-    async fn run_to_end(&self, agent: &Agent, conversation: Conversation, said: &str) -> (Vec<RunEvent>, Conversation) {
-        let mut run = agent.start_run(conversation, vec![TurnBlock::Text(said.into())]);
+    async fn run_to_end(
+        &self,
+        agent: &Agent,
+        conversation: Conversation,
+        user_input: &str,
+    ) -> (Vec<RunEvent>, Conversation) {
+        let mut run = agent.start_run(conversation, vec![TurnBlock::Text(user_input.into())]);
         let events = collect_events(&mut run).await;
         let conversation = run.finish().await;
         assert_eq!(find_defect(&conversation), None);

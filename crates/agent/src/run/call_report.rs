@@ -34,13 +34,13 @@ mod tests {
         OutcomeBlock::Image { data, mime: mime.into(), raw: None }
     }
 
-    fn check(outcome: ToolOutcome, text: &str, pictures: &[(&str, &str)]) {
+    fn check(outcome: ToolOutcome, text: &str, images: &[(&str, &str)]) {
         let report = report_from_outcome(&outcome);
-        let picture = |&(media_type, data): &(&str, &str)| {
+        let image_block = |&(media_type, data): &(&str, &str)| {
             let (media_type, data) = (media_type.to_owned(), data.to_owned());
             ResultBlock::Image { media_type, data }
         };
-        let expected = std::iter::once(ResultBlock::Text(text.to_owned())).chain(pictures.iter().map(picture));
+        let expected = std::iter::once(ResultBlock::Text(text.to_owned())).chain(images.iter().map(image_block));
         assert_eq!(report.content, expected.collect::<Vec<_>>());
         assert_eq!(report.is_error, outcome.is_error);
     }

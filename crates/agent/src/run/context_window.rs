@@ -37,7 +37,7 @@ pub(super) struct ShortenCost {
 pub(super) struct TokenEstimator {
     /// Tokens of the tool definitions sent with each request.
     pub definitions: u64,
-    counted: Option<TokenCount>,
+    last_count: Option<TokenCount>,
 }
 
 /// Token count reported by an API, and the size of the counted conversation.
@@ -50,15 +50,13 @@ struct TokenCount {
 impl TokenEstimator {
     /// Records the tokens reported by an API up to and including its last response. Some APIs report none.
     pub fn record(&mut self, tokens: u64, conversation: &Conversation) {
-        self.counted = (tokens > 0).then(|| TokenCount { tokens, size: conversation_size(conversation) });
+        self.last_count = (tokens > 0).then(|| TokenCount { tokens, size: conversation_size(conversation) });
     }
 
     pub fn estimate(&self, conversation: &Conversation) -> u64 {
         let now = estimate_tokens(conversation_size(conversation));
-        match self.counted {
-            Some(TokenCount { tokens: counted, size }) => {
-                counted.saturating_add(now).saturating_sub(estimate_tokens(size))
-            }
+        match self.last_count {
+            Some(TokenCount { tokens, size }) => tokens.saturating_add(now).saturating_sub(estimate_tokens(size)),
             None => now.saturating_add(self.definitions),
         }
     }
@@ -195,8 +193,8 @@ fn replace_images(block: &mut TurnBlock) -> usize {
             1
         }
         TurnBlock::ToolResult { content, .. } => {
-            let pictures = content.iter_mut().filter(|block| is_image(block));
-            pictures.map(|picture| *picture = ResultBlock::Text(IMAGE_PLACEHOLDER.to_owned())).count()
+            let images = content.iter_mut().filter(|block| is_image(block));
+            images.map(|image| *image = ResultBlock::Text(IMAGE_PLACEHOLDER.to_owned())).count()
         }
         _ => 0,
     }

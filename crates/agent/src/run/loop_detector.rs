@@ -49,8 +49,8 @@ impl CallSignature {
         Self(hasher.finish())
     }
 
-    fn from_round(deeds: &[Self]) -> Self {
-        Self(hash_of(deeds))
+    fn from_round(signatures: &[Self]) -> Self {
+        Self(hash_of(signatures))
     }
 }
 
@@ -68,8 +68,8 @@ impl LoopDetector {
     }
 
     /// Same as [`LoopDetector::check_call`], for all calls of a response.
-    pub fn check_round(&mut self, deeds: &[CallSignature]) -> Option<u32> {
-        self.rounds.check(CallSignature::from_round(deeds))
+    pub fn check_round(&mut self, signatures: &[CallSignature]) -> Option<u32> {
+        self.rounds.check(CallSignature::from_round(signatures))
     }
 
     /// Records the calls of one response with their results, in order.
@@ -79,14 +79,14 @@ impl LoopDetector {
         if round.is_empty() {
             return;
         }
-        let (deeds, results): (Vec<CallSignature>, Vec<u64>) = round.iter().copied().unzip();
-        self.rounds.done.push((CallSignature::from_round(&deeds), hash_of(&results)));
+        let (signatures, results): (Vec<CallSignature>, Vec<u64>) = round.iter().copied().unzip();
+        self.rounds.done.push((CallSignature::from_round(&signatures), hash_of(&results)));
         self.calls.done.extend(round);
     }
 
     /// Records whether the response had a call that was not refused.
-    pub fn record_refusals(&mut self, has_deeds: bool) {
-        self.ignored = if has_deeds { 0 } else { self.ignored + 1 };
+    pub fn record_refusals(&mut self, has_accepted_calls: bool) {
+        self.ignored = if has_accepted_calls { 0 } else { self.ignored + 1 };
     }
 
     /// Reports whether the model ignored too many refusals in a row.
@@ -182,11 +182,11 @@ mod tests {
                 let signature = CallSignature::from_call(&pair[0].to_string(), &RawJson::empty_object(), None);
                 (signature, CallReport::error(pair[1]))
             });
-            let (deeds, reports): (Vec<CallSignature>, Vec<CallReport>) = done.unzip();
-            if repeats.check_round(&deeds).is_some() {
+            let (signatures, reports): (Vec<CallSignature>, Vec<CallReport>) = done.unzip();
+            if repeats.check_round(&signatures).is_some() {
                 return '!';
             }
-            repeats.record(deeds.into_iter().zip(&reports));
+            repeats.record(signatures.into_iter().zip(&reports));
             '.'
         });
         assert_eq!(told.collect::<String>(), expected, "{done:?}");

@@ -1,4 +1,4 @@
-//! The state machine: events in, effects out.
+//! The state machine: inputs in, effects out.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -36,8 +36,8 @@ const CONTINUE_MESSAGE: &str = "Continue.";
 
 /// An input of the machine.
 pub(crate) enum RunInput {
-    /// Completion of [`RunEffect::Gather`].
-    Gathered(RequestInputs),
+    /// Completion of [`RunEffect::PrepareRequest`].
+    RequestPrepared(RequestInputs),
     /// The request budget is exhausted, because sub-agents or the parent run used it.
     OutOfRequests,
     /// An event of the response stream.
@@ -55,44 +55,44 @@ pub(crate) enum RunInput {
 /// Inputs of a request besides the conversation.
 pub(crate) struct RequestInputs {
     pub notes: Vec<AgentNote>,
-    pub offering: Arc<ToolOffer>,
+    pub tool_offer: Arc<ToolOffer>,
 }
 
 /// An action for the driver.
 #[derive(Debug)]
 pub(crate) enum RunEffect {
     /// Collect the tools to offer, and the notes if the machine [accepts them](RunMachine::takes_notes).
-    Gather,
+    PrepareRequest,
     /// Send the [conversation](RunMachine::conversation) to the model.
-    Ask,
+    SendRequest,
     /// Close the response stream.
-    HangUp,
+    CloseStream,
     /// Call a tool.
     Call { id: String, tool: String, arguments: RawJson },
     /// Cancel all calls.
-    Withdraw,
+    CancelCalls,
     /// Send an event to the observer.
-    Tell(RunEvent),
+    Emit(RunEvent),
 }
 
 /// Decides the actions of an agent.
 pub(crate) struct RunMachine {
     limits: AgentLimits,
     /// Maximum tokens of the conversation.
-    room: u64,
+    max_conversation_tokens: u64,
     conversation: Arc<Conversation>,
     /// The conversation before its images were removed. Discarded once the model responds, which shows that the images
     /// were the cause.
-    with_pictures: Option<Arc<Conversation>>,
+    with_images: Option<Arc<Conversation>>,
     phase: RunPhase,
     /// Blocks of the next user turn that are not in the conversation yet.
-    unsaid: Vec<TurnBlock>,
+    pending_user_blocks: Vec<TurnBlock>,
     /// Tools offered in the last request.
-    offering: Option<Arc<ToolOffer>>,
+    tool_offer: Option<Arc<ToolOffer>>,
     requests: u32,
     /// Input and output tokens of the last response.
-    counted: u64,
-    gauge: TokenEstimator,
+    last_usage: u64,
+    token_estimator: TokenEstimator,
     ids: CallIds,
     repeats: LoopDetector,
     /// The model repeated its calls: one more request follows, without tools.
@@ -103,8 +103,8 @@ pub(crate) struct RunMachine {
 }
 
 enum RunPhase {
-    Gathering,
-    Answering(PartialResponse),
+    PreparingRequest,
+    ReceivingResponse(PartialResponse),
     Calling(CallRound),
     Over,
 }
@@ -114,38 +114,38 @@ impl RunMachine {
     /// last unanswered one is not added again. `max_tokens` is the output limit of one response.
     pub fn start(
         mut conversation: Conversation,
-        said: Vec<TurnBlock>,
+        user_input: Vec<TurnBlock>,
         limits: AgentLimits,
         max_tokens: u32,
     ) -> (Self, Vec<RunEffect>) {
         repair::repair(&mut conversation, UNKNOWN_RESULT);
-        let unsaid = new_user_blocks(&conversation, said);
+        let pending_user_blocks = new_user_blocks(&conversation, user_input);
         let mut machine = Self {
             limits,
-            room: max_conversation_tokens(limits.context, max_tokens),
-            phase: RunPhase::Gathering,
-            unsaid,
-            offering: None,
+            max_conversation_tokens: max_conversation_tokens(limits.context, max_tokens),
+            phase: RunPhase::PreparingRequest,
+            pending_user_blocks,
+            tool_offer: None,
             requests: 0,
-            counted: 0,
-            gauge: TokenEstimator::default(),
+            last_usage: 0,
+            token_estimator: TokenEstimator::default(),
             ids: CallIds::from_conversation(&conversation),
             repeats: LoopDetector::new(limits.repeats),
             is_final: false,
             denied: HashSet::new(),
             effects: Vec::new(),
             conversation: Arc::new(conversation),
-            with_pictures: None,
+            with_images: None,
         };
         machine.request_inputs();
         let effects = std::mem::take(&mut machine.effects);
         (machine, effects)
     }
 
-    /// Processes an event. Events that do not fit the current phase are ignored.
-    pub fn step(&mut self, event: RunInput) -> Vec<RunEffect> {
-        match event {
-            RunInput::Gathered(gathered) => self.on_gathered(gathered),
+    /// Processes an input. Inputs that do not fit the current phase are ignored.
+    pub fn step(&mut self, input: RunInput) -> Vec<RunEffect> {
+        match input {
+            RunInput::RequestPrepared(inputs) => self.on_request_prepared(inputs),
             RunInput::OutOfRequests => self.on_out_of_requests(),
             RunInput::Model(event) => self.on_model_event(event),
             RunInput::Failed(error) => self.on_failure(error),
@@ -176,19 +176,19 @@ impl RunMachine {
     /// Reports whether the next turn is the user's, which can carry notes.
     pub fn takes_notes(&self) -> bool {
         let is_asking = self.conversation.turns.last().is_some_and(|last| last.role == TurnRole::User);
-        is_asking || !self.unsaid.is_empty()
+        is_asking || !self.pending_user_blocks.is_empty()
     }
 
     fn request_inputs(&mut self) {
         if self.requests >= self.limits.requests {
             return self.end(self.out_of_requests_ending());
         }
-        self.phase = RunPhase::Gathering;
-        self.effects.push(RunEffect::Gather);
+        self.phase = RunPhase::PreparingRequest;
+        self.effects.push(RunEffect::PrepareRequest);
     }
 
     fn on_out_of_requests(&mut self) {
-        if matches!(self.phase, RunPhase::Gathering) {
+        if matches!(self.phase, RunPhase::PreparingRequest) {
             self.end(self.out_of_requests_ending());
         }
     }
@@ -197,23 +197,23 @@ impl RunMachine {
         if self.is_final { RunEnding::Looping } else { RunEnding::OutOfRequests }
     }
 
-    fn on_gathered(&mut self, RequestInputs { notes, offering }: RequestInputs) {
-        if !matches!(self.phase, RunPhase::Gathering) {
+    fn on_request_prepared(&mut self, RequestInputs { notes, tool_offer }: RequestInputs) {
+        if !matches!(self.phase, RunPhase::PreparingRequest) {
             return;
         }
         for (block, event) in note_blocks(notes) {
-            self.unsaid.push(block);
+            self.pending_user_blocks.push(block);
             self.emit(event);
         }
         self.flush_pending();
-        self.gauge.definitions = offering.tokens();
-        self.offering = Some(offering);
-        let estimate = self.gauge.estimate(&self.conversation);
-        self.shorten_by(estimate.saturating_sub(self.room), ShortenScope::Old);
+        self.token_estimator.definitions = tool_offer.tokens();
+        self.tool_offer = Some(tool_offer);
+        let estimate = self.token_estimator.estimate(&self.conversation);
+        self.shorten_by(estimate.saturating_sub(self.max_conversation_tokens), ShortenScope::Old);
         self.requests += 1;
-        self.phase = RunPhase::Answering(PartialResponse::default());
-        self.emit(RunEvent::Asking { request: self.requests });
-        self.effects.push(RunEffect::Ask);
+        self.phase = RunPhase::ReceivingResponse(PartialResponse::default());
+        self.emit(RunEvent::RequestSent { request: self.requests });
+        self.effects.push(RunEffect::SendRequest);
     }
 
     /// Shortens the conversation. Reports whether any content could be removed.
@@ -230,40 +230,40 @@ impl RunMachine {
     }
 
     fn on_model_event(&mut self, event: ModelEvent) {
-        let RunPhase::Answering(answer) = &mut self.phase else { return };
+        let RunPhase::ReceivingResponse(response) = &mut self.phase else { return };
         if !matches!(event, ModelEvent::Waiting { .. }) {
-            self.with_pictures = None;
+            self.with_images = None;
         }
         match event {
             ModelEvent::Waiting { time, because } => self.emit(RunEvent::Waiting { time, because }),
             ModelEvent::TextDelta(text) => {
-                answer.add_text(&text);
+                response.add_text(&text);
                 self.emit(RunEvent::Text(text));
             }
             ModelEvent::ThinkingDelta(text) => self.emit(RunEvent::Thinking(text)),
-            ModelEvent::BlockDone(block) => answer.add(self.ids.assign_unique_id(block)),
+            ModelEvent::BlockDone(block) => response.add(self.ids.assign_unique_id(block)),
             ModelEvent::Usage { input, output, cached } => {
-                self.counted = input.saturating_add(output);
+                self.last_usage = input.saturating_add(output);
                 self.emit(RunEvent::Usage { input, output, cached });
             }
             ModelEvent::Done { stop } => {
-                let answer = std::mem::take(answer);
-                self.on_response_done(answer, &stop);
+                let response = std::mem::take(response);
+                self.on_response_done(response, &stop);
             }
             ModelEvent::ToolCallBegun { .. } | ModelEvent::ToolCallDelta { .. } => {}
         }
     }
 
-    fn on_response_done(&mut self, answer: PartialResponse, stop: &StopReason) {
+    fn on_response_done(&mut self, response: PartialResponse, stop: &StopReason) {
         match stop {
-            _ if self.is_final => self.end_without_calls(answer.into_complete(), NO_TOOLS_RESULT, RunEnding::Looping),
-            StopReason::MaxTokens => self.on_truncated(answer),
-            StopReason::Refused => self.end_without_calls(answer.into_complete(), REFUSED_RESULT, RunEnding::Refused),
+            _ if self.is_final => self.end_without_calls(response.into_complete(), NO_TOOLS_RESULT, RunEnding::Looping),
+            StopReason::MaxTokens => self.on_truncated(response),
+            StopReason::Refused => self.end_without_calls(response.into_complete(), REFUSED_RESULT, RunEnding::Refused),
             StopReason::Paused => {
-                self.execute_calls(answer.into_unmodified(), &SkippedCalls::new(), Self::request_inputs)
+                self.execute_calls(response.into_unmodified(), &SkippedCalls::new(), Self::request_inputs)
             }
             StopReason::EndTurn | StopReason::ToolCalls | StopReason::Other(_) => {
-                self.execute_calls(answer.into_complete(), &SkippedCalls::new(), |machine| {
+                self.execute_calls(response.into_complete(), &SkippedCalls::new(), |machine| {
                     machine.end(RunEnding::Done)
                 });
             }
@@ -271,34 +271,36 @@ impl RunMachine {
     }
 
     /// Executes the calls that were complete when the response reached its token limit. Ends the run if there are none.
-    fn on_truncated(&mut self, answer: PartialResponse) {
-        let (blocks, unmade) = answer.into_truncated();
-        let is_made = |block: &TurnBlock| matches!(block, TurnBlock::ToolCall { id, .. } if !unmade.contains_key(id));
-        match blocks.iter().any(is_made) {
-            true => self.execute_calls(blocks, &unmade, Self::request_inputs),
+    fn on_truncated(&mut self, response: PartialResponse) {
+        let (blocks, skipped) = response.into_truncated();
+        let is_executed =
+            |block: &TurnBlock| matches!(block, TurnBlock::ToolCall { id, .. } if !skipped.contains_key(id));
+        match blocks.iter().any(is_executed) {
+            true => self.execute_calls(blocks, &skipped, Self::request_inputs),
             false => self.end_without_calls(blocks, TRUNCATED_REASON, RunEnding::TooLong),
         }
     }
 
-    /// Executes the calls of a response except those in `unmade`. Runs `otherwise` if the response has no calls.
-    fn execute_calls(&mut self, blocks: Vec<TurnBlock>, unmade: &SkippedCalls, otherwise: impl FnOnce(&mut Self)) {
-        let wanted = blocks.iter().filter_map(|block| RequestedCall::from_block(block, self.offering.as_deref()));
-        let wanted: Vec<RequestedCall> = wanted.map(|wanted| wanted.skip_if_listed(unmade)).collect();
+    /// Executes the calls of a response except those in `skipped`. Runs `otherwise` if the response has no calls.
+    fn execute_calls(&mut self, blocks: Vec<TurnBlock>, skipped: &SkippedCalls, otherwise: impl FnOnce(&mut Self)) {
+        let requested = blocks.iter().filter_map(|block| RequestedCall::from_block(block, self.tool_offer.as_deref()));
+        let requested: Vec<RequestedCall> = requested.map(|requested| requested.skip_if_listed(skipped)).collect();
         self.add_turn(TurnRole::Assistant, blocks);
-        self.gauge.record(std::mem::take(&mut self.counted), &self.conversation);
-        if wanted.is_empty() {
+        self.token_estimator.record(std::mem::take(&mut self.last_usage), &self.conversation);
+        if requested.is_empty() {
             return otherwise(self);
         }
-        let deeds: Vec<CallSignature> = wanted.iter().map(|wanted| wanted.signature).collect();
-        let repeated = self.repeats.check_round(&deeds);
+        let signatures: Vec<CallSignature> = requested.iter().map(|requested| requested.signature).collect();
+        let repeated = self.repeats.check_round(&signatures);
         let mut round = CallRound::default();
-        for wanted in wanted {
+        for requested in requested {
             // The results of earlier calls in the same response are not known yet, unless those calls were refused.
-            let repeated = repeated
-                .or_else(|| if round.has_accepted_calls() { None } else { self.repeats.check_call(wanted.signature) });
+            let repeated = repeated.or_else(|| {
+                if round.has_accepted_calls() { None } else { self.repeats.check_call(requested.signature) }
+            });
             match repeated {
-                Some(times) => self.refuse_repetition(wanted, times, &mut round),
-                None => self.execute_call(wanted, &mut round),
+                Some(times) => self.refuse_repetition(requested, times, &mut round),
+                None => self.execute_call(requested, &mut round),
             }
         }
         self.repeats.record_refusals(round.has_accepted_calls());
@@ -349,22 +351,22 @@ impl RunMachine {
         }
         let round = std::mem::take(round);
         self.repeats.record(round.accepted_calls());
-        self.unsaid = round.into_results();
+        self.pending_user_blocks = round.into_results();
         if self.repeats.gave_up() {
             self.is_final = true;
-            self.unsaid.push(TurnBlock::Text(FINAL_ANSWER_MESSAGE.to_owned()));
+            self.pending_user_blocks.push(TurnBlock::Text(FINAL_ANSWER_MESSAGE.to_owned()));
         }
         self.request_inputs();
     }
 
     fn on_failure(&mut self, error: ModelError) {
-        let RunPhase::Answering(answer) = &mut self.phase else { return };
-        let answer = std::mem::take(answer);
-        let may_ask = self.requests < self.limits.requests && answer.is_empty();
+        let RunPhase::ReceivingResponse(response) = &mut self.phase else { return };
+        let response = std::mem::take(response);
+        let may_ask = self.requests < self.limits.requests && response.is_empty();
         if may_ask && self.shrink_for_error(&error) {
             return self.request_inputs();
         }
-        self.end_without_calls(answer.into_interrupted(), INTERRUPTED_RESULT, RunEnding::Failed(error));
+        self.end_without_calls(response.into_interrupted(), INTERRUPTED_RESULT, RunEnding::Failed(error));
     }
 
     /// Removes the content that may have caused the error. Reports whether there was any.
@@ -374,46 +376,46 @@ impl RunMachine {
 
     /// Shortens the conversation by about half of its estimated size, because the estimate was too low.
     fn shrink_hard(&mut self) -> bool {
-        let excess = self.gauge.estimate(&self.conversation).div_ceil(2).max(1);
+        let excess = self.token_estimator.estimate(&self.conversation).div_ceil(2).max(1);
         self.shorten_by(excess, ShortenScope::All) || self.shorten_by(excess, ShortenScope::Utmost)
     }
 
     fn remove_images(&mut self) -> bool {
-        let with_pictures = Arc::clone(&self.conversation);
-        let pictures = remove_images(Arc::make_mut(&mut self.conversation));
-        if pictures > 0 {
-            self.with_pictures = Some(with_pictures);
-            self.emit(RunEvent::PicturesLeftOut { pictures });
+        let with_images = Arc::clone(&self.conversation);
+        let images = remove_images(Arc::make_mut(&mut self.conversation));
+        if images > 0 {
+            self.with_images = Some(with_images);
+            self.emit(RunEvent::ImagesRemoved { images });
         }
-        pictures > 0
+        images > 0
     }
 
     fn cancel(&mut self) {
         match std::mem::replace(&mut self.phase, RunPhase::Over) {
             RunPhase::Over => {}
-            RunPhase::Gathering => self.end(RunEnding::Cancelled),
-            RunPhase::Answering(answer) => {
-                self.effects.push(RunEffect::HangUp);
-                self.end_without_calls(answer.into_interrupted(), CANCELLED_RESULT, RunEnding::Cancelled);
+            RunPhase::PreparingRequest => self.end(RunEnding::Cancelled),
+            RunPhase::ReceivingResponse(response) => {
+                self.effects.push(RunEffect::CloseStream);
+                self.end_without_calls(response.into_interrupted(), CANCELLED_RESULT, RunEnding::Cancelled);
             }
             RunPhase::Calling(round) => self.cancel_round(round),
         }
     }
 
     fn cancel_round(&mut self, mut round: CallRound) {
-        self.effects.push(RunEffect::Withdraw);
+        self.effects.push(RunEffect::CancelCalls);
         for id in round.pending_ids() {
             let report = CallReport::error(CANCELLED_RESULT);
             round.finish_call(&id, &report);
             self.emit(RunEvent::CallEnded { id, report });
         }
-        self.unsaid = round.into_results();
+        self.pending_user_blocks = round.into_results();
         self.end(RunEnding::Cancelled);
     }
 
     /// Ends the run with a response whose calls are not executed.
     fn end_without_calls(&mut self, blocks: Vec<TurnBlock>, why: &str, ending: RunEnding) {
-        self.unsaid = repair::error_results(repair::call_ids(&blocks), why);
+        self.pending_user_blocks = repair::error_results(repair::call_ids(&blocks), why);
         self.add_turn(TurnRole::Assistant, blocks);
         self.end(ending);
     }
@@ -421,22 +423,22 @@ impl RunMachine {
     fn end(&mut self, ending: RunEnding) {
         self.flush_pending();
         // The retry without images failed as well, so the images are probably not the cause.
-        if let Some(with_pictures) = self.with_pictures.take() {
-            self.conversation = with_pictures;
+        if let Some(with_images) = self.with_images.take() {
+            self.conversation = with_images;
         }
         self.phase = RunPhase::Over;
         self.emit(RunEvent::Ended(ending));
     }
 
     fn flush_pending(&mut self) {
-        let blocks = std::mem::take(&mut self.unsaid);
+        let blocks = std::mem::take(&mut self.pending_user_blocks);
         self.add_turn(TurnRole::User, blocks);
     }
 
     fn add_turn(&mut self, role: TurnRole, blocks: Vec<TurnBlock>) {
         if !blocks.is_empty() {
             let turn = ConversationTurn { role, blocks };
-            for conversation in std::iter::once(&mut self.conversation).chain(&mut self.with_pictures) {
+            for conversation in std::iter::once(&mut self.conversation).chain(&mut self.with_images) {
                 repair::append_turn(Arc::make_mut(conversation), turn.clone());
             }
             self.emit(RunEvent::Turn(turn));
@@ -444,22 +446,22 @@ impl RunMachine {
     }
 
     fn emit(&mut self, event: RunEvent) {
-        self.effects.push(RunEffect::Tell(event));
+        self.effects.push(RunEffect::Emit(event));
     }
 }
 
 /// Returns the new part of the person's message. Without any message to answer, returns a request to go on.
-fn new_user_blocks(conversation: &Conversation, mut said: Vec<TurnBlock>) -> Vec<TurnBlock> {
-    said.retain(|block| match block {
+fn new_user_blocks(conversation: &Conversation, mut user_input: Vec<TurnBlock>) -> Vec<TurnBlock> {
+    user_input.retain(|block| match block {
         TurnBlock::Text(text) | TurnBlock::Relayed(text) => !text.trim().is_empty(),
         TurnBlock::Image { .. } => true,
         _ => false,
     });
     let last = conversation.turns.last().filter(|last| last.role == TurnRole::User);
     match last {
-        Some(last) if last.blocks.ends_with(&said) => Vec::new(),
-        None if said.is_empty() => vec![TurnBlock::Text(CONTINUE_MESSAGE.to_owned())],
-        _ => said,
+        Some(last) if last.blocks.ends_with(&user_input) => Vec::new(),
+        None if user_input.is_empty() => vec![TurnBlock::Text(CONTINUE_MESSAGE.to_owned())],
+        _ => user_input,
     }
 }
 

@@ -12,20 +12,20 @@ const MAX_NOTES_BYTES: usize = 32 << 10;
 /// Converts notes to blocks of the user's turn and to events. Notes that do not fit are omitted, and the last block
 /// states how many.
 pub(super) fn note_blocks(notes: Vec<AgentNote>) -> Vec<(TurnBlock, RunEvent)> {
-    let (mut room, mut told, mut left_out) = (MAX_NOTES_BYTES, Vec::new(), 0);
+    let (mut bytes_left, mut blocks, mut omitted) = (MAX_NOTES_BYTES, Vec::new(), 0);
     for note in notes {
         let block = note_block(&note);
-        let Some(rest) = room.checked_sub(block_size(&block)) else {
-            left_out += 1;
+        let Some(rest) = bytes_left.checked_sub(block_size(&block)) else {
+            omitted += 1;
             continue;
         };
-        room = rest;
-        told.push((block, RunEvent::Noted { from: note.from.to_string(), text: note.text }));
+        bytes_left = rest;
+        blocks.push((block, RunEvent::Noted { from: note.from.to_string(), text: note.text }));
     }
-    if let (Some((TurnBlock::Relayed(last), _)), 1..) = (told.last_mut(), left_out) {
-        last.push_str(&format!("\n({left_out} more notes omitted.)"));
+    if let (Some((TurnBlock::Relayed(last), _)), 1..) = (blocks.last_mut(), omitted) {
+        last.push_str(&format!("\n({omitted} more notes omitted.)"));
     }
-    told
+    blocks
 }
 
 fn note_block(note: &AgentNote) -> TurnBlock {
@@ -42,9 +42,9 @@ mod tests {
     fn check(limits: NoteLimits, pushed: &[(&str, &str)], expected: &[&str]) {
         let notes = NoteQueue::new(limits);
         pushed.iter().for_each(|(from, text)| notes.push(from, text));
-        let told = note_blocks(notes.take_all()).into_iter().map(|(block, _)| block);
+        let blocks = note_blocks(notes.take_all()).into_iter().map(|(block, _)| block);
         let expected = expected.iter().map(|text| TurnBlock::Relayed((*text).to_owned()));
-        assert_eq!(told.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+        assert_eq!(blocks.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
     }
 
     #[test]
@@ -61,10 +61,10 @@ mod tests {
     fn excess_notes_are_omitted() {
         let notes = NoteQueue::new(NoteLimits { notes: 100, characters: 4000 });
         (0..20).for_each(|_| notes.push("a", &"x".repeat(4000)));
-        let told = note_blocks(notes.take_all());
-        let texts = told.iter().map(|(block, _)| matches!(block, TurnBlock::Relayed(text) if text.len() < 5000));
+        let blocks = note_blocks(notes.take_all());
+        let texts = blocks.iter().map(|(block, _)| matches!(block, TurnBlock::Relayed(text) if text.len() < 5000));
         assert!(texts.clone().all(|is_short| is_short) && texts.count() == 8);
-        let Some((TurnBlock::Relayed(last), _)) = told.last() else { panic!() };
+        let Some((TurnBlock::Relayed(last), _)) = blocks.last() else { panic!() };
         assert!(last.ends_with("(12 more notes omitted.)"));
     }
 }

@@ -53,17 +53,17 @@ impl PartialResponse {
     /// Returns the blocks of a response that reached its token limit, and the calls that must not be executed. The last
     /// call may be truncated even if it looks complete. A runaway model may repeat a call or make too many.
     pub fn into_truncated(self) -> (Vec<TurnBlock>, SkippedCalls) {
-        let last_is_whole = !self.text.is_empty();
+        let last_is_complete = !self.text.is_empty();
         let blocks = self.merge_partial_text();
         let calls = blocks.iter().filter_map(|block| match block {
             TurnBlock::ToolCall { id, name, arguments, malformed } => Some((id, (name, arguments.as_str(), malformed))),
             _ => None,
         });
         let calls: Vec<_> = calls.collect();
-        let mut made = HashSet::new();
+        let mut seen = HashSet::new();
         let reason = |(at, (id, call)): (usize, &(&String, _))| {
-            let is_last = at + 1 == calls.len() && !last_is_whole;
-            let reason = match (made.insert(*call), made.len() > MAX_CALLS_OF_TRUNCATED) {
+            let is_last = at + 1 == calls.len() && !last_is_complete;
+            let reason = match (seen.insert(*call), seen.len() > MAX_CALLS_OF_TRUNCATED) {
                 _ if is_last => TRUNCATED_REASON,
                 (false, _) => DUPLICATE_REASON,
                 (true, true) => TOO_MANY_REASON,
@@ -71,8 +71,8 @@ impl PartialResponse {
             };
             Some(((*id).clone(), reason))
         };
-        let unmade = calls.iter().enumerate().filter_map(reason).collect();
-        (blocks, unmade)
+        let skipped = calls.iter().enumerate().filter_map(reason).collect();
+        (blocks, skipped)
     }
 
     /// Returns the usable part of an interrupted response: its complete blocks and the partial text.

@@ -23,14 +23,14 @@ pub(super) struct RequestedCall {
 
 impl RequestedCall {
     /// Resolves a call against the offered tools. Returns `None` if the block is not a call.
-    pub fn from_block(block: &TurnBlock, offering: Option<&ToolOffer>) -> Option<Self> {
+    pub fn from_block(block: &TurnBlock, tool_offer: Option<&ToolOffer>) -> Option<Self> {
         let TurnBlock::ToolCall { id, name, arguments, malformed } = block else { return None };
-        let meaning = match (malformed, offering) {
+        let resolved = match (malformed, tool_offer) {
             (Some(text), _) => ResolvedCall::Answer(ToolOutcome::error(malformed_message(text))),
-            (None, Some(offering)) => offering.resolve(name, arguments),
+            (None, Some(tool_offer)) => tool_offer.resolve(name, arguments),
             (None, None) => ResolvedCall::Call { tool: name.clone(), arguments: arguments.clone() },
         };
-        let (tool, arguments, answer) = match meaning {
+        let (tool, arguments, answer) = match resolved {
             ResolvedCall::Call { tool, arguments } => (tool, arguments, None),
             ResolvedCall::Answer(outcome) => (name.clone(), arguments.clone(), Some(report_from_outcome(&outcome))),
         };
@@ -39,8 +39,8 @@ impl RequestedCall {
     }
 
     /// Sets an error result if the call is among those that must not be executed.
-    pub fn skip_if_listed(mut self, unmade: &SkippedCalls) -> Self {
-        self.answer = unmade.get(&self.id).map(|why| CallReport::error((*why).to_owned())).or(self.answer);
+    pub fn skip_if_listed(mut self, skipped: &SkippedCalls) -> Self {
+        self.answer = skipped.get(&self.id).map(|why| CallReport::error((*why).to_owned())).or(self.answer);
         self
     }
 }

@@ -26,13 +26,13 @@ pub(super) fn definition(name: &str, search: &str) -> ModelToolDefinition {
 /// they are malformed.
 pub(super) fn parse_arguments(arguments: &RawJson) -> Result<(String, RawJson), ToolOutcome> {
     let wrong = |what: &str| ToolOutcome::error(format!("{what}. Expected: {{\"name\": …, \"arguments\": {{…}}}}"));
-    let wanted: DeferredCallArguments<'_> =
+    let call: DeferredCallArguments<'_> =
         arguments.decode(&JsonLimits::default()).map_err(|error| wrong(&error.to_string()))?;
-    match wanted.arguments.map(|given| arguments.slice_part(given)) {
-        None => Ok((wanted.name, RawJson::empty_object())),
-        Some(given) if given.is_object() => Ok((wanted.name, given)),
+    match call.arguments.map(|given| arguments.slice_part(given)) {
+        None => Ok((call.name, RawJson::empty_object())),
+        Some(given) if given.is_object() => Ok((call.name, given)),
         Some(given) => parse_quoted_object(&given)
-            .map(|given| (wanted.name, given))
+            .map(|given| (call.name, given))
             .ok_or_else(|| wrong("`arguments` is not an object")),
     }
 }

@@ -71,11 +71,11 @@ impl SearchTool {
 
     /// Runs a search and returns the hits, best first.
     pub(super) fn run_search(&self, arguments: &RawJson) -> ToolOutcome {
-        let said: SearchArguments = match arguments.decode(&JsonLimits::default()) {
-            Ok(said) => said,
+        let parsed: SearchArguments = match arguments.decode(&JsonLimits::default()) {
+            Ok(parsed) => parsed,
             Err(error) => return ToolOutcome::error(format!("{error}. Expected: {{\"query\": …}}")),
         };
-        match self.index.search(&said.query, said.hit_limit()) {
+        match self.index.search(&parsed.query, parsed.hit_limit()) {
             hits if hits.is_empty() => ToolOutcome::from_text(self.no_hits_text()),
             hits => ToolOutcome::from_text(self.hits_text(&hits)),
         }
@@ -125,8 +125,10 @@ impl SearchArguments {
 
 fn build_index(tools: &[Arc<ToolDescription>]) -> ToolIndex {
     let arguments: Vec<Vec<(String, String)>> = tools.iter().map(|tool| schema_arguments(&tool.schema)).collect();
-    let arguments: Vec<Vec<(&str, &str)>> =
-        arguments.iter().map(|list| list.iter().map(|(name, said)| (&**name, &**said)).collect()).collect();
+    let arguments: Vec<Vec<(&str, &str)>> = arguments
+        .iter()
+        .map(|list| list.iter().map(|(name, description)| (&**name, &**description)).collect())
+        .collect();
     let aliases: Vec<[&str; 2]> = tools.iter().map(|tool| [&*tool.name, &*tool.shown]).collect();
     ToolIndex::build(tools.iter().zip(&arguments).zip(&aliases).map(|((tool, arguments), aliases)| SearchableTool {
         provider: tool.provider(),

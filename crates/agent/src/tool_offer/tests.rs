@@ -38,21 +38,21 @@ fn offer_with_limit(tools: impl IntoIterator<Item = Arc<dyn Tool>>, most_tokens:
     ToolOffer::from_snapshot(&snapshot(tools), ApiFormat::Anthropic, most_tokens, |_| true)
 }
 
-fn names(offering: &ToolOffer) -> Vec<&str> {
-    offering.definitions.offered.iter().map(|definition| definition.alias.as_str()).collect()
+fn names(tool_offer: &ToolOffer) -> Vec<&str> {
+    tool_offer.definitions.offered.iter().map(|definition| definition.alias.as_str()).collect()
 }
 
 #[track_caller]
-fn answer(offering: &ToolOffer, name: &str, arguments: &Value) -> ToolOutcome {
-    match offering.resolve(name, &RawJson::new_unchecked(arguments.to_string())) {
+fn answer(tool_offer: &ToolOffer, name: &str, arguments: &Value) -> ToolOutcome {
+    match tool_offer.resolve(name, &RawJson::new_unchecked(arguments.to_string())) {
         ResolvedCall::Answer(outcome) => outcome,
         ResolvedCall::Call { tool, .. } => panic!("calls {tool}"),
     }
 }
 
 /// Returns the called tool and its arguments, or the outcome text as an error.
-fn resolve(offering: &ToolOffer, name: &str, arguments: &str) -> Result<(String, String), String> {
-    match offering.resolve(name, &RawJson::new_unchecked(arguments.to_owned())) {
+fn resolve(tool_offer: &ToolOffer, name: &str, arguments: &str) -> Result<(String, String), String> {
+    match tool_offer.resolve(name, &RawJson::new_unchecked(arguments.to_owned())) {
         ResolvedCall::Call { tool, arguments } => Ok((tool, arguments.as_str().to_owned())),
         ResolvedCall::Answer(outcome) => {
             assert!(outcome.is_error, "{outcome:?}");
@@ -120,29 +120,29 @@ fn deferred_tools_fit_the_budget_and_are_callable() {
     let snapshot = snapshot(many_tools().into_iter().chain(own));
     let of = |format, most_tokens| ToolOffer::from_snapshot(&snapshot, format, most_tokens, |_| true);
     for format in [ApiFormat::Anthropic, ApiFormat::ChatCompletions, ApiFormat::Responses] {
-        let offering = of(format, 10_000);
-        assert_eq!(names(&offering), ["Agent", "ListMcpResources", "SearchTools", "CallTool"]);
-        let bytes = offering.definitions.size_bytes();
-        assert!(offering.definitions.withheld.is_empty() && bytes <= MAX_SEARCH_AND_CALL_BYTES, "{bytes}");
+        let tool_offer = of(format, 10_000);
+        assert_eq!(names(&tool_offer), ["Agent", "ListMcpResources", "SearchTools", "CallTool"]);
+        let bytes = tool_offer.definitions.size_bytes();
+        assert!(tool_offer.definitions.withheld.is_empty() && bytes <= MAX_SEARCH_AND_CALL_BYTES, "{bytes}");
         assert!(of(format, u64::MAX).tokens() > 50_000);
     }
-    let offering = of(ApiFormat::Anthropic, 10_000);
+    let tool_offer = of(ApiFormat::Anthropic, 10_000);
     for tool in snapshot.iter().map(|tool| tool.description()).filter(|tool| tool.origin.is_some()) {
-        let found = answer(&offering, "SearchTools", &json!({ "query": &*tool.name, "limit": 1 })).text();
+        let found = answer(&tool_offer, "SearchTools", &json!({ "query": &*tool.name, "limit": 1 })).text();
         assert!(found.contains(&format!("\n{}: ", tool.name)) && found.contains(tool.schema.as_str()), "{found}");
         let call = format!(r#"{{"name":"{}","arguments":{{"a":1}}}}"#, tool.name);
-        assert_eq!(resolve(&offering, "CallTool", &call), Ok((tool.name.to_string(), r#"{"a":1}"#.to_owned())));
+        assert_eq!(resolve(&tool_offer, "CallTool", &call), Ok((tool.name.to_string(), r#"{"a":1}"#.to_owned())));
     }
 }
 
 #[test]
 fn tools_within_the_budget_are_all_offered() {
     let tools = ["b", "a", "SearchTools"].map(|name| tool("", name, "Does it.", &json!({ "type": "object" })));
-    let offering = ToolOffer::from_snapshot(&snapshot(tools), ApiFormat::Anthropic, 100, |name| name != "b");
-    assert_eq!(names(&offering), ["SearchTools", "a"]);
-    assert_eq!(resolve(&offering, "a", "{}"), Ok(("a".to_owned(), "{}".to_owned())));
-    assert_eq!(resolve(&offering, "SearchTools", "{}"), Ok(("SearchTools".to_owned(), "{}".to_owned())));
-    assert_eq!(resolve(&offering, "b", "{}"), Err("unknown tool b".to_owned()));
+    let tool_offer = ToolOffer::from_snapshot(&snapshot(tools), ApiFormat::Anthropic, 100, |name| name != "b");
+    assert_eq!(names(&tool_offer), ["SearchTools", "a"]);
+    assert_eq!(resolve(&tool_offer, "a", "{}"), Ok(("a".to_owned(), "{}".to_owned())));
+    assert_eq!(resolve(&tool_offer, "SearchTools", "{}"), Ok(("SearchTools".to_owned(), "{}".to_owned())));
+    assert_eq!(resolve(&tool_offer, "b", "{}"), Err("unknown tool b".to_owned()));
 }
 
 #[test]
@@ -157,16 +157,16 @@ fn offered_tools_fit_the_token_limit() {
 #[test]
 fn search_tool_avoids_existing_tool_names() {
     let takers = ["SearchTools", "CallTool", "CallTool2"].map(|name| tool("", name, &"x".repeat(60_000), &json!({})));
-    let offering = offer_with_limit(many_tools().into_iter().chain(takers), 10_000);
-    assert_eq!(names(&offering), ["SearchTools2", "CallTool3"]);
-    let about = &offering.definitions.offered[0].description;
+    let tool_offer = offer_with_limit(many_tools().into_iter().chain(takers), 10_000);
+    assert_eq!(names(&tool_offer), ["SearchTools2", "CallTool3"]);
+    let about = &tool_offer.definitions.offered[0].description;
     assert!(about.contains("CallTool3"), "{about}");
-    assert_eq!(resolve(&offering, "CallTool", "{}"), Ok(("CallTool".to_owned(), "{}".to_owned())));
+    assert_eq!(resolve(&tool_offer, "CallTool", "{}"), Ok(("CallTool".to_owned(), "{}".to_owned())));
 }
 
 #[test]
 fn call_tool_passes_arguments_verbatim() {
-    let offering = ToolOffer::from_snapshot(&snapshot(many_tools()), ApiFormat::Anthropic, 10_000, |name| {
+    let tool_offer = ToolOffer::from_snapshot(&snapshot(many_tools()), ApiFormat::Anthropic, 10_000, |name| {
         !name.ends_with("delete_invoice")
     });
     let name = "mcp__service0__create_invoice";
@@ -192,30 +192,30 @@ fn call_tool_passes_arguments_verbatim() {
         ("[]".to_owned(), Err("Expected")),
         (format!(r#"{{"name":{}}}"#, "[".repeat(200) + &"]".repeat(200)), Err("nested deeper than")),
     ] {
-        match (resolve(&offering, "CallTool", &call), expected) {
+        match (resolve(&tool_offer, "CallTool", &call), expected) {
             (Ok(found), Ok(expected)) => assert_eq!(found, (name.to_owned(), expected.to_owned()), "{call}"),
             (Err(found), Err(expected)) => assert!(found.contains(expected), "{call}: {found}"),
             (found, _) => panic!("{call}: {found:?}"),
         }
     }
-    assert_eq!(resolve(&offering, name, odd), Ok((name.to_owned(), odd.to_owned())));
+    assert_eq!(resolve(&tool_offer, name, odd), Ok((name.to_owned(), odd.to_owned())));
 }
 
 #[test]
 fn search_describes_deferred_tools_and_ranks_matches() {
-    let offering = offer_with_limit(many_tools(), 10_000);
-    let about = &offering.definitions.offered[0].description;
+    let tool_offer = offer_with_limit(many_tools(), 10_000);
+    let about = &tool_offer.definitions.offered[0].description;
     assert!(about.contains("500 further tools are available") && about.contains("service19 (25)"), "{about}");
-    let found = answer(&offering, "SearchTools", &json!({ "query": "make a new invoice" })).text();
+    let found = answer(&tool_offer, "SearchTools", &json!({ "query": "make a new invoice" })).text();
     let first = found.lines().nth(2).unwrap_or_default();
     assert!(found.starts_with("5 of 500 tools") && first.contains("__create_invoice: create one or more"), "{found}");
     for (limit, expected) in [(json!(3), 3), (json!(0), 1), (json!(99), 10), (json!(2.5), 5), (json!(null), 5)] {
-        let found = answer(&offering, "SearchTools", &json!({ "query": "invoice", "limit": limit })).text();
+        let found = answer(&tool_offer, "SearchTools", &json!({ "query": "invoice", "limit": limit })).text();
         assert_eq!(found.matches("arguments: {").count(), expected, "{limit}: {found}");
     }
-    let nothing = answer(&offering, "SearchTools", &json!({ "query": "zebra" }));
+    let nothing = answer(&tool_offer, "SearchTools", &json!({ "query": "zebra" }));
     assert!(!nothing.is_error && nothing.text().starts_with("No matching tools."), "{nothing:?}");
-    assert!(answer(&offering, "SearchTools", &json!({ "q": "zebra" })).is_error);
+    assert!(answer(&tool_offer, "SearchTools", &json!({ "q": "zebra" })).is_error);
 }
 
 #[test]
@@ -228,12 +228,12 @@ fn server_text_in_definitions_and_results_is_truncated() {
     };
     let own = |at: usize| tool("", &format!("Own{at}"), "Does it.", &json!({ "type": "object" }));
     let tools = (0..100).map(large).chain((0..2_000).map(own));
-    let mut offering = offer_with_limit(tools, 10_000);
-    assert!(offering.tokens() <= 10_000);
-    let two = Arc::make_mut(&mut offering.definitions);
+    let mut tool_offer = offer_with_limit(tools, 10_000);
+    assert!(tool_offer.tokens() <= 10_000);
+    let two = Arc::make_mut(&mut tool_offer.definitions);
     two.retain(|name, _| ["SearchTools", "CallTool"].contains(&name));
     assert!((1..=MAX_SEARCH_AND_CALL_BYTES).contains(&two.size_bytes()), "{}", two.size_bytes());
-    let found = answer(&offering, "SearchTools", &json!({ "query": "tide", "limit": 10 })).text();
+    let found = answer(&tool_offer, "SearchTools", &json!({ "query": "tide", "limit": 10 })).text();
     assert!(found.len() < 48 * 1024 && found.contains("search for this exact name"), "{}", found.len());
 }
 
@@ -276,9 +276,9 @@ fn unencodable_tool_is_withheld_unless_deferred() {
 fn oversized_schema_is_truncated_in_search_results() {
     let large = json!({ "type": "object", "properties": { "tide": { "description": "x".repeat(100_000) } } });
     let tools = [tool("sea", "tide", "The tide.", &large), tool("sea", "tides", "The tides.", &large)];
-    let offering = offer_with_limit(tools, 0);
+    let tool_offer = offer_with_limit(tools, 0);
     for (query, limit, without) in [("mcp__sea__tide", 1, 0), ("tide", 2, 1)] {
-        let found = answer(&offering, "SearchTools", &json!({ "query": query, "limit": limit })).text();
+        let found = answer(&tool_offer, "SearchTools", &json!({ "query": query, "limit": limit })).text();
         assert!(found.contains("arguments: tide (schema of ") && found.contains(&"x".repeat(20_000)), "{query}");
         assert_eq!(found.matches("search for this exact name").count(), without, "{query}");
         assert!(found.len() < 26 * 1024, "{}", found.len());

@@ -12,8 +12,8 @@ pub fn context_shortened_notice(results: usize, answers: usize) -> String {
 }
 
 /// Reports a retry without images because the model rejected the request.
-pub fn images_dropped_notice(pictures: usize) -> String {
-    format!("the model rejected the request, retrying without {}", CountText(pictures, "picture"))
+pub fn images_dropped_notice(images: usize) -> String {
+    format!("the model rejected the request, retrying without {}", CountText(images, "picture"))
 }
 
 #[cfg(test)]

@@ -99,13 +99,13 @@ impl<'a> ChatSession<'a> {
     }
 
     /// Starts a run with the user's input. The run owns the conversation until [`end`](Self::end).
-    pub fn start_run(&mut self, said: Vec<TurnBlock>) -> Result<AgentRun, Failure> {
+    pub fn start_run(&mut self, user_input: Vec<TurnBlock>) -> Result<AgentRun, Failure> {
         let chosen = self.chosen.clone().ok_or_else(|| Failure::usage("no model is selected"))?;
         self.start_saving();
         let mut conversation = std::mem::take(&mut self.conversation);
         conversation.system = Some(self.build_system_prompt());
         let agent = Agent::new(chosen.model, Arc::clone(self.host.registry()), chosen.limits);
-        Ok(agent.with_effort(chosen.effort).start_run(conversation, said))
+        Ok(agent.with_effort(chosen.effort).start_run(conversation, user_input))
     }
 
     /// Records an event of the run.

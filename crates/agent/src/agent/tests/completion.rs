@@ -165,7 +165,7 @@ async fn rejected_images_are_removed_permanently() {
             let agent = stage.agent(format).await;
             let (events, conversation) = stage.run_to_end(&agent, Conversation::default(), "go").await;
             assert_eq!(run_ending(&events), Some(&RunEnding::Done), "{format} {status}: {:?}", stage.modeld.refusals());
-            assert!(events.iter().any(|event| matches!(event, RunEvent::PicturesLeftOut { pictures: 1 })));
+            assert!(events.iter().any(|event| matches!(event, RunEvent::ImagesRemoved { images: 1 })));
             let bodies: Vec<String> = stage.modeld.requests().iter().map(|request| request.body.to_string()).collect();
             let has_picture = |body: &String| body.contains(Base64Text::encode(b"picture").text());
             assert_eq!(bodies.iter().filter(|body| has_picture(body)).count(), times, "{format} {status}");
@@ -179,8 +179,8 @@ async fn rejected_images_are_removed_permanently() {
 async fn oversized_quotation_in_user_turn_is_truncated() {
     let stage = AgentFixture::with_responses([Answer::fail(AnswerFailure::Status(413, None)), Answer::text("done")]);
     let agent = stage.agent(ApiFormat::Anthropic).await;
-    let said = vec![TurnBlock::Text("sum it up".into()), TurnBlock::quote("Resource:", &"x".repeat(50_000))];
-    let mut run = agent.start_run(Conversation::default(), said);
+    let user_input = vec![TurnBlock::Text("sum it up".into()), TurnBlock::quote("Resource:", &"x".repeat(50_000))];
+    let mut run = agent.start_run(Conversation::default(), user_input);
     let events = collect_events(&mut run).await;
     assert_eq!(run_ending(&events), Some(&RunEnding::Done), "{:?}", stage.modeld.refusals());
     let body = stage.modeld.requests()[1].body.to_string();

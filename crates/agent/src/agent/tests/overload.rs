@@ -13,7 +13,7 @@ async fn retry_event_precedes_the_response() {
         let agent = stage.agent(format).await;
         let (events, conversation) = stage.run_to_end(&agent, Conversation::default(), "go").await;
         assert_eq!(last_words(&conversation), "done");
-        let [RunEvent::Turn(_), RunEvent::Asking { request: 1 }, wait, RunEvent::Text(_), ..] = events.as_slice()
+        let [RunEvent::Turn(_), RunEvent::RequestSent { request: 1 }, wait, RunEvent::Text(_), ..] = events.as_slice()
         else {
             panic!("{format}: {events:?}")
         };

@@ -115,7 +115,7 @@ async fn sub_agent_requests_count_against_the_parent_limit() {
         let (events, _) = stage.run_to_end(&agent, Conversation::default(), "begin").await;
         assert_eq!(run_ending(&events), Some(&RunEnding::OutOfRequests), "{:?}", stage.modeld.refusals());
         assert_eq!(stage.modeld.requests().len() - before, usize::try_from(requests).unwrap());
-        let asked = events.iter().filter(|event| matches!(event, RunEvent::Asking { .. })).count();
+        let asked = events.iter().filter(|event| matches!(event, RunEvent::RequestSent { .. })).count();
         let delegated = events.iter().filter_map(|event| match event {
             RunEvent::Delegated { requests, .. } => Some(*requests),
             _ => None,

@@ -7,8 +7,8 @@ use crate::repair::find_defect;
 /// of bytes, or `p` for an image. A `+` is followed by a relayed block in the same notation.
 fn rounds(rounds: &[(&str, &str)]) -> Conversation {
     let mut conversation = Conversation::default();
-    for (number, (said, result)) in rounds.iter().enumerate() {
-        let words = (!said.is_empty()).then(|| TurnBlock::Text((*said).to_owned()));
+    for (number, (text, result)) in rounds.iter().enumerate() {
+        let words = (!text.is_empty()).then(|| TurnBlock::Text((*text).to_owned()));
         repair::append_turn(&mut conversation, user(words.into_iter().collect()));
         let id = number.to_string();
         let call = TurnBlock::ToolCall {
@@ -18,12 +18,13 @@ fn rounds(rounds: &[(&str, &str)]) -> Conversation {
             malformed: None,
         };
         conversation.turns.push(ConversationTurn { role: TurnRole::Assistant, blocks: vec![call] });
-        let (result, relayed) = result.split_once('+').map_or((*result, None), |(result, said)| (result, Some(said)));
+        let (result, relayed) =
+            result.split_once('+').map_or((*result, None), |(result, relayed)| (result, Some(relayed)));
         let content = vec![match result.parse() {
             Ok(bytes) => ResultBlock::Text("x".repeat(bytes)),
             Err(_) => ResultBlock::Image { media_type: "image/png".into(), data: "aGk=".into() },
         }];
-        let relayed = relayed.map(|said| match said.parse() {
+        let relayed = relayed.map(|size| match size.parse() {
             Ok(bytes) => TurnBlock::Relayed("x".repeat(bytes)),
             Err(_) => TurnBlock::Image { media_type: "image/png".into(), data: "aGk=".into() },
         });
@@ -94,13 +95,13 @@ fn images_are_removed_before_text_is_cut() {
 #[test]
 fn relayed_text_is_shortened_before_turns_are_dropped() {
     use ShortenScope::{All, Old, Utmost};
-    let said = [("do", "10+9000"), ("", "10+p"), ("", "10+9000")];
-    check(&said, 100, Old, "do 10 +9000 10 +- 10 +9000", (1, 0));
-    check(&said, 2000, Old, "do 10 +1000 10 +- 10 +9000", (2, 0));
-    check(&said, 3700, Old, "do 10 10 +- 10 +9000", (2, 0));
-    check(&said, 100_000, Old, "do 10 +9000", (4, 2));
-    check(&said, 100_000, All, "do 10 +4000", (5, 2));
-    check(&said, 100_000, Utmost, "do 10", (5, 2));
+    let rounds = [("do", "10+9000"), ("", "10+p"), ("", "10+9000")];
+    check(&rounds, 100, Old, "do 10 +9000 10 +- 10 +9000", (1, 0));
+    check(&rounds, 2000, Old, "do 10 +1000 10 +- 10 +9000", (2, 0));
+    check(&rounds, 3700, Old, "do 10 10 +- 10 +9000", (2, 0));
+    check(&rounds, 100_000, Old, "do 10 +9000", (4, 2));
+    check(&rounds, 100_000, All, "do 10 +4000", (5, 2));
+    check(&rounds, 100_000, Utmost, "do 10", (5, 2));
 }
 
 #[test]
@@ -114,8 +115,8 @@ fn turn_of_relayed_text_only_retains_its_last_block() {
 
 #[test]
 fn user_text_is_never_removed() {
-    let said = [("one", "9000"), ("two", "9000"), ("three", "100")];
-    check(&said, 100_000, ShortenScope::Old, "one two three 100", (2, 2));
+    let rounds = [("one", "9000"), ("two", "9000"), ("three", "100")];
+    check(&rounds, 100_000, ShortenScope::Old, "one two three 100", (2, 2));
     check(&[("one", "10")], 100_000, ShortenScope::Old, "one 10", (0, 0));
 }
 
@@ -131,16 +132,16 @@ fn truncation_is_marked_in_the_text() {
 #[test]
 fn reported_token_count_replaces_the_estimate() {
     let mut conversation = rounds(&[("do", "9000")]);
-    let mut gauge = TokenEstimator { definitions: 50, ..TokenEstimator::default() };
-    assert_eq!(gauge.estimate(&conversation), 50 + estimate_tokens(9000 + 2 + 3));
-    gauge.record(0, &conversation);
-    assert_eq!(gauge.estimate(&conversation), 50 + estimate_tokens(9000 + 2 + 3));
-    gauge.record(5000, &conversation);
-    assert_eq!(gauge.estimate(&conversation), 5000);
+    let mut token_estimator = TokenEstimator { definitions: 50, ..TokenEstimator::default() };
+    assert_eq!(token_estimator.estimate(&conversation), 50 + estimate_tokens(9000 + 2 + 3));
+    token_estimator.record(0, &conversation);
+    assert_eq!(token_estimator.estimate(&conversation), 50 + estimate_tokens(9000 + 2 + 3));
+    token_estimator.record(5000, &conversation);
+    assert_eq!(token_estimator.estimate(&conversation), 5000);
     conversation.turns.push(user(vec![TurnBlock::Text("x".repeat(400))]));
-    assert_eq!(gauge.estimate(&conversation), 5100);
+    assert_eq!(token_estimator.estimate(&conversation), 5100);
     shorten(&mut conversation, 1_000_000, ShortenScope::All);
-    assert!(gauge.estimate(&conversation) < 5100);
+    assert!(token_estimator.estimate(&conversation) < 5100);
 }
 
 #[test]

@@ -22,12 +22,17 @@ struct MachineFixture {
 }
 
 impl MachineFixture {
-    fn new(conversation: Conversation, said: &str, limits: AgentLimits) -> Self {
-        Self::with_blocks(conversation, vec![text(said)], limits, MAX_TOKENS)
+    fn new(conversation: Conversation, user_input: &str, limits: AgentLimits) -> Self {
+        Self::with_blocks(conversation, vec![text(user_input)], limits, MAX_TOKENS)
     }
 
-    fn with_blocks(conversation: Conversation, said: Vec<TurnBlock>, limits: AgentLimits, max_tokens: u32) -> Self {
-        let (machine, effects) = RunMachine::start(conversation, said, limits, max_tokens);
+    fn with_blocks(
+        conversation: Conversation,
+        user_input: Vec<TurnBlock>,
+        limits: AgentLimits,
+        max_tokens: u32,
+    ) -> Self {
+        let (machine, effects) = RunMachine::start(conversation, user_input, limits, max_tokens);
         let mut play = Self { machine, told: Vec::new(), done: Vec::new(), open: Vec::new() };
         play.take(effects);
         play
@@ -42,7 +47,7 @@ impl MachineFixture {
     fn take(&mut self, effects: Vec<RunEffect>) {
         for effect in effects {
             let word = match effect {
-                RunEffect::Tell(event) => {
+                RunEffect::Emit(event) => {
                     self.told.push(event);
                     continue;
                 }
@@ -50,13 +55,13 @@ impl MachineFixture {
                     self.open.push(id);
                     "call"
                 }
-                RunEffect::Withdraw => {
+                RunEffect::CancelCalls => {
                     self.open.clear();
-                    "withdraw"
+                    "cancel calls"
                 }
-                RunEffect::Gather => "gather",
-                RunEffect::Ask => "ask",
-                RunEffect::HangUp => "hang up",
+                RunEffect::PrepareRequest => "prepare request",
+                RunEffect::SendRequest => "send request",
+                RunEffect::CloseStream => "close stream",
             };
             self.done.push(word);
         }
@@ -68,7 +73,7 @@ impl MachineFixture {
     }
 
     fn gather(&mut self) {
-        self.step(RunInput::Gathered(RequestInputs { notes: Vec::new(), offering: all_tools_offer() }));
+        self.step(RunInput::RequestPrepared(RequestInputs { notes: Vec::new(), tool_offer: all_tools_offer() }));
     }
 
     fn model(&mut self, event: ModelEvent) {
@@ -196,7 +201,7 @@ fn response_without_calls_to_execute_ends_the_run() {
         let mut play = MachineFixture::in_first_request();
         play.answer(&blocks, stop);
         play.check(turns, Some(ending));
-        assert_eq!(play.done, ["gather", "ask"]);
+        assert_eq!(play.done, ["prepare request", "send request"]);
     }
 }
 
@@ -213,7 +218,10 @@ fn results_follow_call_order_in_one_turn() {
     }
     play.gather();
     play.check("hi | ~ look !1 !2 !3 | ?1=r1 ?2=r2 ?3=r3", None);
-    assert_eq!(play.done, ["gather", "ask", "call", "call", "call", "gather", "ask"]);
+    assert_eq!(
+        play.done,
+        ["prepare request", "send request", "call", "call", "call", "prepare request", "send request"]
+    );
     let ended = play.told.iter().filter(|event| matches!(event, RunEvent::CallEnded { .. }));
     assert_eq!(ended.count(), 3);
 }
@@ -225,7 +233,7 @@ fn malformed_call_gets_error_result_without_execution() {
     play.answer(&[TurnBlock::ToolCall { id, name, arguments, malformed: Some("{\"a".into()) }], StopReason::ToolCalls);
     play.gather();
     play.check("hi | !1 | -1", None);
-    assert_eq!(play.done, ["gather", "ask", "gather", "ask"]);
+    assert_eq!(play.done, ["prepare request", "send request", "prepare request", "send request"]);
     let TurnBlock::ToolResult { content, .. } = &play.machine.conversation().turns[2].blocks[0] else { panic!() };
     assert!(
         matches!(&content[0], ResultBlock::Text(text) if text.contains("the arguments are not a JSON object: {\"a"))
@@ -266,8 +274,8 @@ fn conversation_is_well_formed_after_any_cancellation() {
         play.done
     };
     let play = MachineFixture::new(Conversation::default(), "hi", AgentLimits::default());
-    assert_eq!(end(play, "hi"), ["gather"]);
-    assert_eq!(end(MachineFixture::in_first_request(), "hi"), ["gather", "ask", "hang up"]);
+    assert_eq!(end(play, "hi"), ["prepare request"]);
+    assert_eq!(end(MachineFixture::in_first_request(), "hi"), ["prepare request", "send request", "close stream"]);
     let mut play = MachineFixture::in_first_request();
     play.model(ModelEvent::BlockDone(reasoning_block()));
     play.model(ModelEvent::TextDelta("hel".into()));
@@ -278,7 +286,7 @@ fn conversation_is_well_formed_after_any_cancellation() {
     let mut play = MachineFixture::in_first_request();
     play.answer(&[call("1", "a"), call("2", "a")], StopReason::ToolCalls);
     play.end_call("2", "r");
-    assert_eq!(end(play, "hi | !1 !2 | -1 ?2=r").last(), Some(&"withdraw"));
+    assert_eq!(end(play, "hi | !1 !2 | -1 ?2=r").last(), Some(&"cancel calls"));
     let mut play = MachineFixture::in_first_request();
     play.answer(&[call("1", "a")], StopReason::ToolCalls);
     play.end_call("1", "r");
@@ -291,8 +299,8 @@ fn failed_run_can_be_retried() {
     play.step(RunInput::Failed(ModelError::Incomplete));
     play.check("hi", Some(RunEnding::Failed(ModelError::Incomplete)));
     let conversation = || play.machine.conversation().as_ref().clone();
-    for (said, turns) in [("hi", "hi"), ("", "hi"), ("ho", "hi ho")] {
-        let mut again = MachineFixture::new(conversation(), said, AgentLimits::default());
+    for (user_input, turns) in [("hi", "hi"), ("", "hi"), ("ho", "hi ho")] {
+        let mut again = MachineFixture::new(conversation(), user_input, AgentLimits::default());
         again.gather();
         again.check(turns, None);
     }
@@ -403,7 +411,7 @@ fn notes_follow_the_results() {
     let mut play = MachineFixture::in_first_request();
     play.answer(&[call("1", "a")], StopReason::ToolCalls);
     play.end_call("1", "r");
-    play.step(RunInput::Gathered(RequestInputs { notes: notes.take_all(), offering: all_tools_offer() }));
+    play.step(RunInput::RequestPrepared(RequestInputs { notes: notes.take_all(), tool_offer: all_tools_offer() }));
     play.check("hi | !1 | ?1=r Note from `files` (not from the user):\n> changed", None);
     assert!(play.told.iter().any(|event| matches!(event, RunEvent::Noted { from, .. } if from == "files")));
 }

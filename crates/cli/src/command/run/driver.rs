@@ -69,9 +69,9 @@ impl<'a> RunDriver<'a> {
         managed_host: &'a ManagedHost<'a>,
         mut chat: ChatSession<'a>,
         RunOptions { control, allowed }: RunOptions,
-        said: Vec<TurnBlock>,
+        user_input: Vec<TurnBlock>,
     ) -> Result<Self, Failure> {
-        let run = chat.start_run(said)?;
+        let run = chat.start_run(user_input)?;
         let show = RunOutput::new(managed_host, &chat)?;
         let under_way = Some(ActiveRun { run, show });
         let (events, log_notices) = (managed_host.host.events(), ServerLogNotices::default());

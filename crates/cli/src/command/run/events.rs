@@ -148,7 +148,7 @@ impl EventWriter {
         let (server, name) =
             name.as_ref().map(|name| (name.server.as_deref(), name.name.as_deref())).unwrap_or_default();
         let told = match event {
-            RunEvent::Asking { request } => RunEventDocument::Asking { request: *request },
+            RunEvent::RequestSent { request } => RunEventDocument::Asking { request: *request },
             RunEvent::Waiting { time, because } => {
                 RunEventDocument::Waiting { duration_ms: millis(*time), because: error_chain(because) }
             }
@@ -177,7 +177,7 @@ impl EventWriter {
             RunEvent::Shortened { results, answers } => {
                 RunEventDocument::Shortened { results: *results, answers: *answers }
             }
-            RunEvent::PicturesLeftOut { pictures } => RunEventDocument::PicturesLeftOut { pictures: *pictures },
+            RunEvent::ImagesRemoved { images } => RunEventDocument::PicturesLeftOut { pictures: *images },
             RunEvent::Repeated { tool, times } => RunEventDocument::Repeated { tool, times: *times },
             _ => return Ok(()),
         };

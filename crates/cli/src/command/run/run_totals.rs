@@ -34,7 +34,7 @@ impl RunTotals {
 
     pub fn record(&mut self, event: &RunEvent) {
         match event {
-            RunEvent::Asking { .. } => {
+            RunEvent::RequestSent { .. } => {
                 self.usage.requests += 1;
                 self.text.clear();
             }
@@ -61,10 +61,10 @@ mod tests {
         let mut spent =
             RunTotals { model: String::new(), conversation: None, text: String::new(), usage: UsageTotals::default() };
         for event in [
-            RunEvent::Asking { request: 1 },
+            RunEvent::RequestSent { request: 1 },
             RunEvent::Usage { input: 10, output: 2, cached: 1 },
             RunEvent::Delegated { requests: 3, input: 100, output: 20, cached: 10 },
-            RunEvent::Asking { request: 2 },
+            RunEvent::RequestSent { request: 2 },
             RunEvent::Usage { input: 1000, output: 200, cached: 100 },
         ] {
             spent.record(&event);

@@ -45,7 +45,7 @@ impl TextWriter {
             RunEvent::CallEnded { id, report } => return self.on_call_ended(id, report),
             RunEvent::Noted { from, text } => self.say(format_args!("note from {}: {}", shorten(from), shorten(text))),
             RunEvent::Shortened { results, answers } => self.say(context_shortened_notice(*results, *answers)),
-            RunEvent::PicturesLeftOut { pictures } => self.say(images_dropped_notice(*pictures)),
+            RunEvent::ImagesRemoved { images } => self.say(images_dropped_notice(*images)),
             RunEvent::Repeated { tool, times } => {
                 let name = ToolDisplayName::from_registry(&self.registry, tool);
                 self.console.warn(format_args!("{name} was called {times} times with the same result"));

@@ -6,7 +6,7 @@ use super::*;
 
 #[derive(Debug, Clone)]
 enum ArbitraryEvent {
-    Gathered {
+    RequestPrepared {
         notes: usize,
     },
     Text(&'static str),
@@ -49,7 +49,7 @@ fn arbitrary_event() -> impl Strategy<Value = ArbitraryEvent> {
         1 => Just(ResultBlock::Image { media_type: "image/png".into(), data: "aGk=".into() }),
     ];
     prop_oneof![
-        6 => (0..3usize).prop_map(|notes| Gathered { notes }),
+        6 => (0..3usize).prop_map(|notes| RequestPrepared { notes }),
         3 => prop_oneof![Just("he"), Just(" "), Just("llo")].prop_map(Text),
         1 => Just(Thinking),
         2 => prop_oneof![Just(text("hello")), Just(text("")), Just(text("he"))].prop_map(Block),
@@ -67,12 +67,12 @@ fn arbitrary_event() -> impl Strategy<Value = ArbitraryEvent> {
 impl MachineFixture {
     fn happen(&mut self, happening: ArbitraryEvent) {
         match happening {
-            ArbitraryEvent::Gathered { notes } => {
+            ArbitraryEvent::RequestPrepared { notes } => {
                 let queue = wharf_tools::NoteQueue::default();
                 (0..notes).for_each(|number| queue.push("server", &number.to_string()));
                 // As in the driver: notes stay queued while the machine does not accept them.
                 let notes = if self.machine.takes_notes() { queue.take_all() } else { Vec::new() };
-                self.step(RunInput::Gathered(RequestInputs { notes, offering: all_tools_offer() }));
+                self.step(RunInput::RequestPrepared(RequestInputs { notes, tool_offer: all_tools_offer() }));
             }
             ArbitraryEvent::Text(text) => self.model(ModelEvent::TextDelta(text.into())),
             ArbitraryEvent::Thinking => self.model(ModelEvent::ThinkingDelta("hm".into())),
@@ -117,7 +117,7 @@ impl MachineFixture {
     /// Reports whether the event is a well-formed call in the answering phase.
     fn accepts_call(&self, happening: &ArbitraryEvent) -> bool {
         let is_call = matches!(happening, ArbitraryEvent::Block(TurnBlock::ToolCall { malformed: None, .. }));
-        is_call && matches!(self.machine.phase, RunPhase::Answering(_))
+        is_call && matches!(self.machine.phase, RunPhase::ReceivingResponse(_))
     }
 
     /// Checks that the reported turns equal the conversation, apart from images, unless it was shortened.
@@ -153,8 +153,8 @@ proptest! {
     ) {
         let mut conversation = Conversation::default();
         for happenings in runs {
-            let (said, limits) = (vec![text("hi"), image_block()], AgentLimits { context, ..AgentLimits::default() });
-            let mut play = MachineFixture::with_blocks(conversation.clone(), said, limits, MAX_TOKENS);
+            let (user_input, limits) = (vec![text("hi"), image_block()], AgentLimits { context, ..AgentLimits::default() });
+            let mut play = MachineFixture::with_blocks(conversation.clone(), user_input, limits, MAX_TOKENS);
             let mut heard = calls(&conversation);
             for happening in happenings {
                 heard += usize::from(play.accepts_call(&happening));

@@ -64,13 +64,13 @@ fn overflow_retries_count_against_the_request_limit() {
         play.gather();
     }
     assert_eq!(play.run_ending(), Some(&RunEnding::Failed(failure("context_length_exceeded"))));
-    assert_eq!(play.done.iter().filter(|done| **done == "ask").count(), 3);
+    assert_eq!(play.done.iter().filter(|done| **done == "send request").count(), 3);
 }
 
 /// Starts a run with an image in its first request.
 fn run_with_image() -> MachineFixture {
-    let said = vec![text("see"), image_block()];
-    let mut play = MachineFixture::with_blocks(Conversation::default(), said, AgentLimits::default(), MAX_TOKENS);
+    let user_input = vec![text("see"), image_block()];
+    let mut play = MachineFixture::with_blocks(Conversation::default(), user_input, AgentLimits::default(), MAX_TOKENS);
     play.gather();
     play
 }
@@ -83,7 +83,7 @@ fn rejected_images_are_removed_permanently() {
         play.step(RunInput::Failed(error));
         play.gather();
         play.check("see (image removed)", None);
-        assert!(play.told.iter().any(|event| matches!(event, RunEvent::PicturesLeftOut { pictures: 1 })));
+        assert!(play.told.iter().any(|event| matches!(event, RunEvent::ImagesRemoved { images: 1 })));
         play.round(&[("a", "1")]);
         play.step(RunInput::Failed(rejection(400)));
         play.check("see (image removed) | !0 | ?0=1", Some(RunEnding::Failed(rejection(400))));
@@ -110,7 +110,7 @@ fn images_are_restored_if_their_removal_does_not_help() {
         play.step(RunInput::Failed(rejection(500)));
         let notes = wharf_tools::NoteQueue::default();
         notes.push("files", "changed");
-        play.step(RunInput::Gathered(RequestInputs { notes: notes.take_all(), offering: all_tools_offer() }));
+        play.step(RunInput::RequestPrepared(RequestInputs { notes: notes.take_all(), tool_offer: all_tools_offer() }));
         play.model(waiting());
         play.step(event);
         play.check("see ~ Note from `files` (not from the user):\n> changed", Some(ending));
@@ -128,7 +128,7 @@ fn notes_do_not_exhaust_the_context() {
     let notes = wharf_tools::NoteQueue::default();
     for number in 0..50 {
         (0..4).for_each(|_| notes.push("loud", &"x".repeat(4000)));
-        play.step(RunInput::Gathered(RequestInputs { notes: notes.take_all(), offering: all_tools_offer() }));
+        play.step(RunInput::RequestPrepared(RequestInputs { notes: notes.take_all(), tool_offer: all_tools_offer() }));
         play.answer(&[call("1", "a")], StopReason::ToolCalls);
         let id = play.open.remove(0);
         play.end_call(&id, &number.to_string());
