@@ -1,5 +1,6 @@
 //! Actions that follow from commands and background tasks.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use wharf_agent::TurnBlock;
@@ -8,7 +9,7 @@ use wharf_spec::{ActivationState, Fingerprint, ToolId, UntrustedText};
 
 use super::model_selection::SelectionTrigger;
 use super::slash::{ActionResult, ReplAction};
-use super::{LoopControl, ReplSession, server_notices};
+use super::{ReplSession, server_notices};
 use wharf_terminal::chat::recap::Recap;
 use wharf_terminal::definition_review::release_command;
 use wharf_terminal::failure::{Failure, FailureKind, LOGIN_COMMAND};
@@ -18,45 +19,45 @@ use wharf_terminal::style::{NAME, QUIET, paint};
 use wharf_terminal::table::wrap;
 
 impl<'a> ReplSession<'a> {
-    pub(super) async fn on_task_done(&mut self, done: ActionResult) -> LoopControl {
+    pub(super) async fn on_task_done(&mut self, done: ActionResult) -> ControlFlow<()> {
         let next = match done {
-            Ok(wish) => self.apply_action(wish).await,
+            Ok(action) => self.apply_action(action).await,
             Err(failure) => {
                 self.report_failure(failure);
-                LoopControl::GoOn
+                ControlFlow::Continue(())
             }
         };
-        if next == LoopControl::GoOn && self.prompt_due.is_some() {
+        if next.is_continue() && self.prompt_due.is_some() {
             self.prompt();
         }
         next
     }
 
-    async fn apply_action(&mut self, wish: ReplAction) -> LoopControl {
-        match wish {
+    async fn apply_action(&mut self, action: ReplAction) -> ControlFlow<()> {
+        match action {
             ReplAction::Nothing => {}
-            ReplAction::Leave => return LoopControl::Leave,
+            ReplAction::Exit => return ControlFlow::Break(()),
             ReplAction::Clear => self.clear().await,
             ReplAction::Resume(id) => self.resume_conversation(id).await,
             ReplAction::Model(name) => self.select_model(Some(name), SelectionTrigger::Asked),
             ReplAction::Cancel => self.cancel(),
             ReplAction::Reload => self.reload(),
             ReplAction::Reloaded(reloaded) => self.on_reloaded(&reloaded),
-            ReplAction::Started => self.announced.announce_failures(&self.managed_host.loaded_config(), self.session),
+            ReplAction::Started => self.notices.announce_failures(&self.managed_host.loaded_config(), self.session),
             ReplAction::ShowResult(number) => self.show_result(number),
             ReplAction::LogIn(server) => self.log_in(&server),
             ReplAction::Release { tool, seen } => self.release(tool, seen),
-            ReplAction::Say(said) => self.start_run(said),
+            ReplAction::SendMessage(blocks) => self.start_run(blocks),
         }
-        LoopControl::GoOn
+        ControlFlow::Continue(())
     }
 
     /// Starts a run. The conversation is free: messages are queued until it is.
-    pub(super) fn start_run(&mut self, said: Vec<TurnBlock>) {
+    pub(super) fn start_run(&mut self, user_input: Vec<TurnBlock>) {
         if self.chat.selected_model().is_none() {
-            return self.select_model_for(said);
+            return self.select_model_for(user_input);
         }
-        match self.chat.start_run(said) {
+        match self.chat.start_run(user_input) {
             Ok(run) => {
                 (self.run, self.interrupted) = (Some(run), None);
                 self.question_desk.set_run_cancelled(false);
@@ -78,7 +79,7 @@ impl<'a> ReplSession<'a> {
 
     /// Prints a recent tool result in full.
     fn show_result(&mut self, number: Option<usize>) {
-        if let Err(failure) = self.show.print_result(number) {
+        if let Err(failure) = self.renderer.print_result(number) {
             self.report_failure(failure);
         }
     }
@@ -105,12 +106,12 @@ impl<'a> ReplSession<'a> {
     /// Resumes a conversation and reconnects its servers.
     pub(super) async fn resume_conversation(&mut self, id: Option<String>) {
         match self.chat.resume(id).await {
-            Ok(going) => {
+            Ok(resumed) => {
                 let console = &self.session.console;
-                going.problems.iter().for_each(|problem| console.warn(problem));
-                console.say(format_args!("resumed {} ({} turns)", paint(NAME, &going.id), going.turns));
-                print_recap(self.session, &going.recap);
-                for server in going.servers {
+                resumed.problems.iter().for_each(|problem| console.warn(problem));
+                console.say(format_args!("resumed {} ({} turns)", paint(NAME, &resumed.id), resumed.turns));
+                print_recap(self.session, &resumed.recap);
+                for server in resumed.servers {
                     self.local_tasks.push(reconnect_server(self.managed_host, server));
                 }
             }
@@ -120,7 +121,7 @@ impl<'a> ReplSession<'a> {
 
     /// Handles a configuration reload: updates notices, approval questions and model names.
     fn on_reloaded(&mut self, reloaded: &ReloadReport) {
-        self.announced.on_reload(reloaded, self.host(), self.session);
+        self.notices.on_reload(reloaded, self.host(), self.session);
         let known = self.managed_host.loaded_config();
         self.question_desk
             .withdraw_approvals(|asked| !known.unapproved().any(|server| is_same_definition(server, asked)));
@@ -138,11 +139,11 @@ impl<'a> ReplSession<'a> {
         self.spawn_reload(ReloadTrigger::Noticed, server_notices::announce_auto_reload);
     }
 
-    fn spawn_reload(&mut self, look: ReloadTrigger, tell: fn(&CommandSession, &ReloadReport)) {
+    fn spawn_reload(&mut self, trigger: ReloadTrigger, print_report: fn(&CommandSession, &ReloadReport)) {
         let (session, managed_host) = (self.session, self.managed_host);
         self.local_tasks.push(async move {
-            let reloaded = managed_host.reload(look).await?;
-            tell(session, &reloaded);
+            let reloaded = managed_host.reload(trigger).await?;
+            print_report(session, &reloaded);
             Ok(ReplAction::Reloaded(reloaded))
         });
     }

@@ -1,14 +1,15 @@
 //! Handling of user input and of run events.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use tokio::time::Instant;
 use wharf_agent::{AgentRun, RunEvent};
 
+use super::input_queue::InputKind;
 use super::mention::{self, AttachmentBudget};
 use super::slash::{self, ActionResult, ChatSummary, CommandContext, ReplAction, run_line};
-use super::turn_queue::TurnKind;
-use super::{LoopControl, PROMPT_DELAY, ReplSession};
+use super::{PROMPT_DELAY, ReplSession};
 use wharf_terminal::chat::ending;
 use wharf_terminal::count_text::CountText;
 use wharf_terminal::editor::{EditorInput, InputField, LineStart};
@@ -28,7 +29,7 @@ const SCRIPT_START_TIMEOUT: Duration = Duration::from_secs(30);
 const SECOND_INTERRUPT_WINDOW: Duration = Duration::from_secs(5);
 
 impl<'a> ReplSession<'a> {
-    pub(super) async fn on_input(&mut self, typed: EditorInput) -> Result<LoopControl, Failure> {
+    pub(super) async fn on_input(&mut self, typed: EditorInput) -> Result<ControlFlow<()>, Failure> {
         let interrupted = self.interrupted.take();
         match (typed, self.question_desk.field()) {
             (EditorInput::Line { text, .. }, Some(field)) if is_command(&text, &field) => self.on_line(&text),
@@ -43,7 +44,7 @@ impl<'a> ReplSession<'a> {
             (EditorInput::End, Some(_)) => self.answer_question(DialogInput::End),
             (EditorInput::End, None) => return Ok(self.on_end_of_input()),
         }
-        Ok(LoopControl::GoOn)
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Rejects an answer begun before the question was shown.
@@ -52,9 +53,9 @@ impl<'a> ReplSession<'a> {
         self.prompt();
     }
 
-    fn answer_question(&mut self, heard: DialogInput) {
-        let news = self.question_desk.on_input(heard);
-        self.on_desk_event(news);
+    fn answer_question(&mut self, input: DialogInput) {
+        let event = self.question_desk.on_input(input);
+        self.on_desk_event(event);
         self.prompt();
     }
 
@@ -69,26 +70,26 @@ impl<'a> ReplSession<'a> {
     }
 
     fn run_command(&mut self, line: String) {
-        let (turn, post) =
-            (slash::turn_kind(&line), CommandContext { managed_host: self.managed_host, facts: self.chat_facts() });
+        let (kind, context) =
+            (slash::input_kind(&line), CommandContext { managed_host: self.managed_host, facts: self.chat_facts() });
         let waits = !self.editor.is_terminal() && slash::needs_servers(&line);
-        let errand = async move {
+        let future = async move {
             if waits {
-                let _ = tokio::time::timeout(SCRIPT_START_TIMEOUT, post.managed_host.wait_until_settled()).await;
+                let _ = tokio::time::timeout(SCRIPT_START_TIMEOUT, context.managed_host.wait_until_settled()).await;
             }
-            run_line(&line, &post).await
+            run_line(&line, &context).await
         };
         self.prompt_due = Some(Instant::now() + PROMPT_DELAY);
-        match turn {
-            Some(turn) => self.enqueue_turn(turn, errand),
-            None => self.local_tasks.push(errand),
+        match kind {
+            Some(kind) => self.enqueue_input(kind, future),
+            None => self.local_tasks.push(future),
         }
     }
 
     fn chat_facts(&self) -> ChatSummary {
-        let looked_for = || self.choosing.as_ref().and_then(|choosing| choosing.called.clone());
+        let selecting = || self.model_selection.as_ref().and_then(|selection| selection.model_name.clone());
         ChatSummary {
-            model: self.chat.selected_model().map(|chosen| chosen.name.clone()).or_else(looked_for),
+            model: self.chat.selected_model().map(|selected| selected.name.clone()).or_else(selecting),
             id: self.chat.id().map(str::to_owned),
             turns: self.chat.turns(),
             tokens: self.chat.tokens(),
@@ -98,76 +99,76 @@ impl<'a> ReplSession<'a> {
 
     /// Returns the context size of the model being selected, or of the current one.
     fn context(&self) -> Option<u64> {
-        self.choosing.as_ref().and_then(|choosing| choosing.context).or_else(|| self.chat.context())
+        self.model_selection.as_ref().and_then(|selection| selection.context).or_else(|| self.chat.context())
     }
 
     /// Sends a message to the agent after resolving its mentions. Waits for servers that are starting, except slow
     /// ones, since the model would not see their tools.
     fn send_message(&mut self, text: String) {
-        let (managed_host, room) = (self.managed_host, AttachmentBudget::for_context(self.context()));
+        let (managed_host, budget) = (self.managed_host, AttachmentBudget::for_context(self.context()));
         let limit = if self.editor.is_terminal() { SERVER_START_TIMEOUT } else { SCRIPT_START_TIMEOUT };
-        self.enqueue_turn(TurnKind::Message, async move {
+        self.enqueue_input(InputKind::Message, async move {
             let _ = tokio::time::timeout(limit, managed_host.wait_for_startup()).await;
             if mentions_pending_server(&text, managed_host) {
                 managed_host.wait_for_config().await;
             }
-            mention::attach_mentions(&text, &managed_host.host, room).await.map(ReplAction::Say)
+            mention::attach_mentions(&text, &managed_host.host, budget).await.map(ReplAction::SendMessage)
         });
         self.prompt();
     }
 
-    /// Queues a turn behind earlier ones and reports it if it has to wait.
-    fn enqueue_turn(&mut self, turn: TurnKind, errand: impl Future<Output = ActionResult> + 'a) {
-        if self.run.is_some() || !self.turns.is_empty() {
-            let words = match turn {
-                TurnKind::Message => "(queued until the current run finishes; Ctrl-C cancels both)",
-                TurnKind::Change => "(runs after the current run finishes; Ctrl-C cancels the run)",
+    /// Queues input behind earlier input and reports it if it has to wait.
+    fn enqueue_input(&mut self, kind: InputKind, future: impl Future<Output = ActionResult> + 'a) {
+        if self.run.is_some() || !self.input_queue.is_empty() {
+            let words = match kind {
+                InputKind::Message => "(queued until the current run finishes; Ctrl-C cancels both)",
+                InputKind::Change => "(runs after the current run finishes; Ctrl-C cancels the run)",
             };
             self.session.console.say(paint(QUIET, words));
         }
-        self.turns.push(turn, errand);
+        self.input_queue.push(kind, future);
     }
 
     /// Handles Ctrl-C: cancels a run together with its questions and queued messages; otherwise refuses the open
     /// question; otherwise, or on the second press, exits.
-    fn interrupt(&mut self, before: Option<Instant>) -> LoopControl {
+    fn interrupt(&mut self, before: Option<Instant>) -> ControlFlow<()> {
         if is_second_interrupt(before) {
-            return LoopControl::Leave;
+            return ControlFlow::Break(());
         }
         let refuses = self.run.is_none() && self.question_desk.field().is_some();
         self.interrupted = (!refuses).then(Instant::now);
         if refuses {
-            let news = self.question_desk.on_input(DialogInput::End);
-            self.on_desk_event(news);
+            let event = self.question_desk.on_input(DialogInput::End);
+            self.on_desk_event(event);
         } else if !self.cancel_run() {
             self.session.console.say("press Ctrl-C again to exit, or use /exit or Ctrl-D");
         }
         self.prompt();
-        LoopControl::GoOn
+        ControlFlow::Continue(())
     }
 
     /// Cancels the run and drops queued messages. Returns whether there was anything to cancel.
     pub(super) fn cancel_run(&mut self) -> bool {
-        let unsaid = self.turns.drop_messages() + usize::from(self.withdraw_pending_input());
-        if unsaid > 0 {
-            let messages = CountText(unsaid, "queued message");
+        let dropped_messages = self.input_queue.drop_messages() + usize::from(self.withdraw_pending_input());
+        if dropped_messages > 0 {
+            let messages = CountText(dropped_messages, "queued message");
             self.session.console.say(paint(QUIET, format_args!("({messages} dropped)")));
         }
         self.question_desk.set_run_cancelled(self.run.is_some());
         self.run.iter_mut().for_each(AgentRun::cancel);
-        self.run.is_some() || unsaid > 0
+        self.run.is_some() || dropped_messages > 0
     }
 
     /// Handles Ctrl-D or end of input. Piped input lets pending work finish first.
-    fn on_end_of_input(&mut self) -> LoopControl {
-        self.over = true;
-        if self.editor.is_terminal() { LoopControl::Leave } else { LoopControl::GoOn }
+    fn on_end_of_input(&mut self) -> ControlFlow<()> {
+        self.input_ended = true;
+        if self.editor.is_terminal() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     pub(super) async fn on_run_event(&mut self, event: Option<RunEvent>) -> Result<(), Failure> {
         if let Some(event) = &event {
             self.chat.record_event(event);
-            self.show.on_event(event)?;
+            self.renderer.on_event(event)?;
         }
         if let None | Some(RunEvent::Ended(_)) = event {
             self.finish_run(event).await;
@@ -183,14 +184,14 @@ impl<'a> ReplSession<'a> {
             Some(RunEvent::Ended(ending)) => ending::ending_failure(&ending).map(|failure| failure.kind),
             _ => Some(FailureKind::Other),
         };
-        self.went_wrong = kind.or(self.went_wrong);
+        self.last_failure = kind.or(self.last_failure);
     }
 
     /// Reports a failure and continues.
     pub(super) fn report_failure(&mut self, failure: Failure) {
         let console = &self.session.console;
         let failure = self.session.with_login_hint(failure);
-        self.went_wrong = Some(failure.kind);
+        self.last_failure = Some(failure.kind);
         console.say(wrap(&render_failure(&failure), console.stderr_width()));
     }
 }
@@ -218,7 +219,7 @@ fn is_command(text: &str, field: &InputField) -> bool {
     text.starts_with('/') && !field.choices.is_empty() && !is_choice && (!has_slashes || slash::is_command(text))
 }
 
-/// Reports whether a line is a word that exits in other programs. It is no message for a model.
+/// Reports whether a line is a word that exits in other programs. Such a line is not sent to the model.
 fn is_exit_word(text: &str) -> bool {
     matches!(text, "quit" | "exit")
 }

@@ -7,6 +7,7 @@ mod actions;
 pub mod complete;
 mod control_requests;
 mod input_handling;
+mod input_queue;
 pub mod markdown;
 pub mod mention;
 mod model_selection;
@@ -17,8 +18,8 @@ mod server_notices;
 pub mod slash;
 mod spinner_interval;
 mod start;
-mod turn_queue;
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -27,6 +28,7 @@ use wharf::{EventDelivery, EventReceiver, Host};
 use wharf_agent::{AgentRun, RunEvent};
 use wharf_spec::UntrustedText;
 
+use self::input_queue::{ConversationState, InputQueue};
 use self::model_selection::ModelSelection;
 use self::question_desk::{DeskEvent, QuestionDesk};
 use self::run_renderer::RunRenderer;
@@ -34,7 +36,6 @@ use self::server_notices::ServerNotices;
 use self::slash::ActionResult;
 use self::spinner_interval::SpinnerInterval;
 use self::start::ModelNames;
-use self::turn_queue::{ConversationHolder, TurnQueue};
 use wharf_terminal::chat::ChatSession;
 use wharf_terminal::chat::models::SelectedModel;
 use wharf_terminal::control::{ControlSocket, PendingControlRequest};
@@ -61,28 +62,28 @@ struct ReplSession<'a> {
     editor: InputEditor,
     question_desk: QuestionDesk<'a>,
     chat: ChatSession<'a>,
-    show: RunRenderer,
+    renderer: RunRenderer,
     local_tasks: LocalTasks<'a, ActionResult>,
     /// Queued user input and commands that change the conversation.
-    turns: TurnQueue<'a>,
-    choosing: Option<ModelSelection>,
+    input_queue: InputQueue<'a>,
+    model_selection: Option<ModelSelection>,
     events: EventReceiver,
     /// Signals changes of the configuration files.
-    configs: mpsc::Receiver<()>,
+    config_changes: mpsc::Receiver<()>,
     control: Option<ControlSocket>,
-    announced: ServerNotices,
+    notices: ServerNotices,
     run: Option<AgentRun>,
-    ticks: SpinnerInterval,
+    spinner: SpinnerInterval,
     /// Number of consecutive run events.
-    heard_of_run: u32,
+    run_event_streak: u32,
     /// Time at which the next prompt is shown at the latest.
     prompt_due: Option<Instant>,
     /// Time of a Ctrl-C without later input.
     interrupted: Option<Instant>,
     /// Set at end of input.
-    over: bool,
+    input_ended: bool,
     /// Kind of the last failure, for the exit code.
-    went_wrong: Option<FailureKind>,
+    last_failure: Option<FailureKind>,
 }
 
 /// An event of the REPL loop.
@@ -92,21 +93,14 @@ enum ReplEvent {
     Desk(DeskEvent),
     Run(Option<RunEvent>),
     /// The run has sent its maximum of consecutive events, and no other event is pending.
-    NobodyElse,
+    StreakEnd,
     Tick,
-    Errand(ActionResult),
-    Turn(ActionResult),
-    Chosen(Result<Box<SelectedModel>, Failure>),
+    TaskDone(ActionResult),
+    InputReady(ActionResult),
+    ModelSelected(Result<Box<SelectedModel>, Failure>),
     Host(Option<EventDelivery>),
-    Configured,
-    Ordered(PendingControlRequest),
-}
-
-/// Decision to continue or exit the loop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LoopControl {
-    GoOn,
-    Leave,
+    ConfigChanged,
+    ControlRequest(PendingControlRequest),
 }
 
 impl<'a> ReplSession<'a> {
@@ -117,11 +111,11 @@ impl<'a> ReplSession<'a> {
     /// Runs the event loop until the user exits.
     async fn run_loop(&mut self) -> Result<CommandEnding, Failure> {
         loop {
-            let news = self.next().await;
-            if self.handle(news).await? == LoopControl::Leave {
+            let event = self.next().await;
+            if self.handle(event).await?.is_break() {
                 break;
             }
-            if self.over && self.is_idle() {
+            if self.input_ended && self.is_idle() {
                 break;
             }
         }
@@ -130,75 +124,81 @@ impl<'a> ReplSession<'a> {
         let run = self.run.take();
         self.chat.shut_down(run, |_| ()).await;
         // A terminal user has seen the failure; a script needs the exit code.
-        let told = self.went_wrong.filter(|_| !self.editor.is_terminal());
-        Ok(told.map_or(CommandEnding::Fine, CommandEnding::Reported))
+        let exit_kind = self.last_failure.filter(|_| !self.editor.is_terminal());
+        Ok(exit_kind.map_or(CommandEnding::Fine, CommandEnding::Reported))
     }
 
     /// Waits for the next event. [`ReplSession::handle`] handles it.
     async fn next(&mut self) -> ReplEvent {
         // Piped input is handled one line at a time.
-        let listens = !self.over && (self.editor.is_terminal() || self.is_idle());
+        let accepts_input = !self.input_ended && (self.editor.is_terminal() || self.is_idle());
         let due = self.prompt_due;
-        let (runs, holder) = (self.run.is_some(), self.conversation_holder());
-        let has_patience = self.heard_of_run < MAX_RUN_EVENT_STREAK;
+        let (runs, state) = (self.run.is_some(), self.conversation_state());
+        let may_poll_run = self.run_event_streak < MAX_RUN_EVENT_STREAK;
         tokio::select! {
             // Order matters: run events come before the run's questions, up to the streak limit.
             biased;
-            typed = self.editor.next(), if listens => ReplEvent::Typed(typed),
+            typed = self.editor.next(), if accepts_input => ReplEvent::Typed(typed),
             () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => ReplEvent::PromptDue,
-            () = self.ticks.next(), if runs => ReplEvent::Tick,
-            event = next_run_event(&mut self.run), if has_patience => ReplEvent::Run(event),
-            news = self.question_desk.next() => ReplEvent::Desk(news),
-            done = self.local_tasks.next() => ReplEvent::Errand(done),
-            chosen = ModelSelection::next(&mut self.choosing) => ReplEvent::Chosen(chosen),
-            done = self.turns.next(holder) => ReplEvent::Turn(done),
-            heard = self.events.next() => ReplEvent::Host(heard),
-            Some(()) = self.configs.recv() => ReplEvent::Configured,
-            order = next_control_request(&mut self.control) => ReplEvent::Ordered(order),
-            () = std::future::ready(()), if !has_patience => ReplEvent::NobodyElse,
+            () = self.spinner.next(), if runs => ReplEvent::Tick,
+            event = next_run_event(&mut self.run), if may_poll_run => ReplEvent::Run(event),
+            event = self.question_desk.next() => ReplEvent::Desk(event),
+            done = self.local_tasks.next() => ReplEvent::TaskDone(done),
+            selected = ModelSelection::next(&mut self.model_selection) => ReplEvent::ModelSelected(selected),
+            done = self.input_queue.next(state) => ReplEvent::InputReady(done),
+            event = self.events.next() => ReplEvent::Host(event),
+            Some(()) = self.config_changes.recv() => ReplEvent::ConfigChanged,
+            request = next_control_request(&mut self.control) => ReplEvent::ControlRequest(request),
+            () = std::future::ready(()), if !may_poll_run => ReplEvent::StreakEnd,
         }
     }
 
-    async fn handle(&mut self, news: ReplEvent) -> Result<LoopControl, Failure> {
-        self.heard_of_run = match news {
-            ReplEvent::Run(_) => self.heard_of_run + 1,
+    async fn handle(&mut self, event: ReplEvent) -> Result<ControlFlow<()>, Failure> {
+        self.run_event_streak = match event {
+            ReplEvent::Run(_) => self.run_event_streak + 1,
             // A tick does not end a streak.
-            ReplEvent::Tick => self.heard_of_run,
+            ReplEvent::Tick => self.run_event_streak,
             _ => 0,
         };
-        match news {
+        match event {
             ReplEvent::Typed(typed) => return self.on_input(typed).await,
             ReplEvent::PromptDue => self.prompt(),
-            ReplEvent::Desk(news) => self.on_desk_event(news),
+            ReplEvent::Desk(event) => self.on_desk_event(event),
             ReplEvent::Run(event) => self.on_run_event(event).await?,
-            ReplEvent::NobodyElse => {}
+            ReplEvent::StreakEnd => {}
             ReplEvent::Tick => self.tick(),
-            ReplEvent::Errand(done) | ReplEvent::Turn(done) => return Ok(self.on_task_done(done).await),
-            ReplEvent::Chosen(chosen) => self.on_model_selected(chosen)?,
-            ReplEvent::Host(None) => return Ok(LoopControl::Leave),
-            ReplEvent::Host(Some(heard)) => self.announced.on_event(&heard, self.host(), self.session),
-            ReplEvent::Configured => self.reload_changed(),
-            ReplEvent::Ordered(order) => self.on_control_request(order),
+            ReplEvent::TaskDone(done) | ReplEvent::InputReady(done) => return Ok(self.on_task_done(done).await),
+            ReplEvent::ModelSelected(selected) => self.on_model_selected(selected)?,
+            ReplEvent::Host(None) => return Ok(ControlFlow::Break(())),
+            ReplEvent::Host(Some(event)) => self.notices.on_event(&event, self.host(), self.session),
+            ReplEvent::ConfigChanged => self.reload_changed(),
+            ReplEvent::ControlRequest(request) => self.on_control_request(request),
         }
-        Ok(LoopControl::GoOn)
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Updates the status line, or clears it while a question is open.
     fn tick(&mut self) {
         match self.question_desk.field() {
             Some(_) => self.session.console.clear_status(),
-            None => self.show.tick(),
+            None => self.renderer.tick(),
         }
     }
 
     /// Reports whether no work is pending.
     fn is_idle(&self) -> bool {
-        self.conversation_holder() == ConversationHolder::Nobody && self.local_tasks.is_empty() && self.turns.is_empty()
+        self.conversation_state() == ConversationState::Free
+            && self.local_tasks.is_empty()
+            && self.input_queue.is_empty()
     }
 
-    /// Returns the current holder of the conversation. During a model selection, messages wait.
-    fn conversation_holder(&self) -> ConversationHolder {
-        if self.run.is_some() || self.choosing.is_some() { ConversationHolder::Run } else { ConversationHolder::Nobody }
+    /// Returns the state of the conversation. During a model selection, messages wait.
+    fn conversation_state(&self) -> ConversationState {
+        if self.run.is_some() || self.model_selection.is_some() {
+            ConversationState::Busy
+        } else {
+            ConversationState::Free
+        }
     }
 
     /// Allows the next line to be typed.
@@ -216,11 +216,11 @@ impl<'a> ReplSession<'a> {
     }
 
     /// Updates the editor and the clocks of calls after a change of the open question.
-    fn on_desk_event(&mut self, news: DeskEvent) {
+    fn on_desk_event(&mut self, event: DeskEvent) {
         let field = self.question_desk.field();
-        self.show.set_question_open(field.is_some());
+        self.renderer.set_question_open(field.is_some());
         self.editor.set_question(field);
-        if let DeskEvent::Approved(_) = news {
+        if let DeskEvent::Approved(_) = event {
             self.reload_changed();
         }
     }

@@ -12,13 +12,13 @@ use wharf_terminal::style::{NAME, paint};
 /// A model selection in progress. Dropping it abandons the selection.
 pub struct ModelSelection {
     found: Pin<Box<dyn Future<Output = Result<Box<SelectedModel>, Failure>>>>,
-    why: SelectionTrigger,
+    trigger: SelectionTrigger,
     /// The model's name, if known.
-    pub called: Option<String>,
+    pub model_name: Option<String>,
     /// The model's context size in tokens, if known.
     pub context: Option<u64>,
     /// Input to send once the model is selected.
-    said: Option<Vec<TurnBlock>>,
+    user_input: Option<Vec<TurnBlock>>,
 }
 
 /// Trigger of a model selection.
@@ -36,9 +36,9 @@ pub enum SelectionTrigger {
 
 impl ModelSelection {
     /// Waits for the result of the selection. Never resolves if none is in progress. Cancel-safe.
-    pub async fn next(choosing: &mut Option<Self>) -> Result<Box<SelectedModel>, Failure> {
-        match choosing {
-            Some(choosing) => choosing.found.as_mut().await,
+    pub async fn next(model_selection: &mut Option<Self>) -> Result<Box<SelectedModel>, Failure> {
+        match model_selection {
+            Some(model_selection) => model_selection.found.as_mut().await,
             None => std::future::pending().await,
         }
     }
@@ -51,41 +51,41 @@ impl ReplSession<'_> {
     }
 
     /// Starts a model selection that replaces one in progress and takes over its pending input.
-    pub(super) fn select_model(&mut self, name: Option<String>, why: SelectionTrigger) {
-        let said = self.choosing.take().and_then(|choosing| choosing.said);
-        self.start_selection(name, why, said);
+    pub(super) fn select_model(&mut self, name: Option<String>, trigger: SelectionTrigger) {
+        let user_input = self.model_selection.take().and_then(|selection| selection.user_input);
+        self.start_selection(name, trigger, user_input);
     }
 
     /// Starts the selection of the default model and queues input for it.
-    pub(super) fn select_model_for(&mut self, said: Vec<TurnBlock>) {
-        self.start_selection(None, SelectionTrigger::Needed, Some(said));
+    pub(super) fn select_model_for(&mut self, user_input: Vec<TurnBlock>) {
+        self.start_selection(None, SelectionTrigger::Needed, Some(user_input));
     }
 
-    fn start_selection(&mut self, name: Option<String>, why: SelectionTrigger, said: Option<Vec<TurnBlock>>) {
+    fn start_selection(&mut self, name: Option<String>, trigger: SelectionTrigger, user_input: Option<Vec<TurnBlock>>) {
         let models = self.models();
-        let (called, context) = (models.display_name(name.as_deref()), models.context_size(name.as_deref()));
+        let (model_name, context) = (models.display_name(name.as_deref()), models.context_size(name.as_deref()));
         let found = Box::pin(async move { models.open_model(name.as_deref()).await.map(Box::new) });
-        self.choosing = Some(ModelSelection { found, why, called, context, said });
+        self.model_selection = Some(ModelSelection { found, trigger, model_name, context, user_input });
     }
 
     /// Withdraws the input queued for the selection. Returns whether there was any.
     pub(super) fn withdraw_pending_input(&mut self) -> bool {
-        let said = self.choosing.as_mut().and_then(|choosing| choosing.said.take());
-        self.choosing.take_if(|choosing| choosing.why == SelectionTrigger::Needed);
-        said.is_some()
+        let user_input = self.model_selection.as_mut().and_then(|selection| selection.user_input.take());
+        self.model_selection.take_if(|selection| selection.trigger == SelectionTrigger::Needed);
+        user_input.is_some()
     }
 
     /// Applies the result of a selection.
-    pub(super) fn on_model_selected(&mut self, chosen: Result<Box<SelectedModel>, Failure>) -> Result<(), Failure> {
-        let Some(ModelSelection { why, said, .. }) = self.choosing.take() else { return Ok(()) };
-        match (chosen, why) {
-            (Ok(chosen), _) => {
-                if why == SelectionTrigger::Asked {
-                    self.session.console.say(format_args!("model: {}", paint(NAME, &chosen.name)));
+    pub(super) fn on_model_selected(&mut self, selected: Result<Box<SelectedModel>, Failure>) -> Result<(), Failure> {
+        let Some(ModelSelection { trigger, user_input, .. }) = self.model_selection.take() else { return Ok(()) };
+        match (selected, trigger) {
+            (Ok(selected), _) => {
+                if trigger == SelectionTrigger::Asked {
+                    self.session.console.say(format_args!("model: {}", paint(NAME, &selected.name)));
                 }
-                self.question_desk.lend_model(Some(chosen.model.clone()));
-                self.chat.select_model(*chosen);
-                said.into_iter().for_each(|said| self.start_run(said));
+                self.question_desk.lend_model(Some(selected.model.clone()));
+                self.chat.select_model(*selected);
+                user_input.into_iter().for_each(|user_input| self.start_run(user_input));
             }
             (Err(failure), SelectionTrigger::Started) => return Err(failure),
             (Err(_), SelectionTrigger::Usual) => self.question_desk.lend_model(None),
@@ -93,7 +93,7 @@ impl ReplSession<'_> {
             (Err(failure), SelectionTrigger::Asked) => {
                 self.report_failure(failure);
                 // The queued input was meant for the previous model.
-                said.into_iter().for_each(|said| self.start_run(said));
+                user_input.into_iter().for_each(|user_input| self.start_run(user_input));
             }
         }
         Ok(())

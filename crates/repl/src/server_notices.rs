@@ -52,14 +52,14 @@ impl ServerNotices {
         self.announce_current(host, session);
     }
 
-    pub fn on_event(&mut self, heard: &EventDelivery, host: &Host, session: &CommandSession) {
-        let told = match heard {
-            EventDelivery::Event(told) => told,
+    pub fn on_event(&mut self, delivery: &EventDelivery, host: &Host, session: &CommandSession) {
+        let timed = match delivery {
+            EventDelivery::Event(timed) => timed,
             // The missed events are unknown.
             EventDelivery::Missed(_) => return self.announce_current(host, session),
         };
-        self.1.on_event(&told.event, &session.console);
-        match &told.event {
+        self.1.on_event(&timed.event, &session.console);
+        match &timed.event {
             Event::State { server, state, last_error } => self.on_state(server, *state, last_error.as_deref(), session),
             Event::LoggedIn { server } => session.console.say(format_args!("logged in to {}", paint(NAME, server))),
             Event::Warning { server, text } => session.console.log_line(format_args!("{server}: {text}")),
@@ -167,28 +167,28 @@ mod tests {
 
     #[test]
     fn missed_events_are_announced_from_status() {
-        with_host(OFF, Host::builder, async |post| {
-            let (host, session) = (&post.managed_host.host, post.managed_host.session);
-            run_line("mcp enable off", post).await.unwrap();
+        with_host(OFF, Host::builder, async |context| {
+            let (host, session) = (&context.managed_host.host, context.managed_host.session);
+            run_line("mcp enable off", context).await.unwrap();
             host.wait_until_settled().await;
-            let mut announced = ServerNotices::default();
-            announced.on_event(&EventDelivery::Missed(3), host, session);
-            assert!(!announced.record_notice("off", NoticeState::Announced));
+            let mut notices = ServerNotices::default();
+            notices.on_event(&EventDelivery::Missed(3), host, session);
+            assert!(!notices.record_notice("off", NoticeState::Announced));
         });
     }
 
     #[test]
     fn changed_server_is_announced_again() {
-        let (name, mut announced) = (vec!["off".to_owned()], ServerNotices::default());
+        let (name, mut notices) = (vec!["off".to_owned()], ServerNotices::default());
         let edited = ReloadReport { changed: name.clone(), ..ReloadReport::default() };
         let removed = ReloadReport { removed: name, ..ReloadReport::default() };
         for changes in [&edited, &removed] {
-            assert!(announced.record_notice("off", NoticeState::Announced));
-            assert!(!announced.record_notice("off", NoticeState::Announced));
-            announced.mark_outdated(changes);
+            assert!(notices.record_notice("off", NoticeState::Announced));
+            assert!(!notices.record_notice("off", NoticeState::Announced));
+            notices.mark_outdated(changes);
         }
         // A server that never failed was not announced.
-        announced.mark_outdated(&edited);
-        assert!(announced.0.is_empty());
+        notices.mark_outdated(&edited);
+        assert!(notices.0.is_empty());
     }
 }

@@ -13,10 +13,10 @@ pub struct SpinnerInterval(Interval);
 impl SpinnerInterval {
     /// Starts the timer. Requires a Tokio runtime.
     pub fn start() -> Self {
-        let mut beats = interval(REDRAW_INTERVAL);
+        let mut ticks = interval(REDRAW_INTERVAL);
         // Missed ticks are skipped.
-        beats.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        Self(beats)
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        Self(ticks)
     }
 
     /// Waits for the next tick. Cancel-safe.
@@ -32,19 +32,19 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn other_events_do_not_delay_a_tick() {
-        let mut ticks = SpinnerInterval::start();
-        ticks.next().await;
-        let (begun, mut beats) = (Instant::now(), 0);
+        let mut spinner = SpinnerInterval::start();
+        spinner.next().await;
+        let (begun, mut ticks) = (Instant::now(), 0);
         while begun.elapsed() < REDRAW_INTERVAL * 10 {
             // Another event keeps occurring.
-            if timeout(Duration::from_millis(30), ticks.next()).await.is_ok() {
-                beats += 1;
+            if timeout(Duration::from_millis(30), spinner.next()).await.is_ok() {
+                ticks += 1;
             }
         }
-        assert_eq!(beats, 10);
+        assert_eq!(ticks, 10);
         // After a period without awaiting the timer.
         sleep(REDRAW_INTERVAL * 20).await;
-        ticks.next().await;
-        assert!(timeout(REDRAW_INTERVAL / 2, ticks.next()).await.is_err());
+        spinner.next().await;
+        assert!(timeout(REDRAW_INTERVAL / 2, spinner.next()).await.is_err());
     }
 }

@@ -10,13 +10,13 @@ use wharf_spec::ActivationState;
 
 use super::ReplSession;
 use super::complete::{CompletionSource, LocalNameKind, LocalNameSource};
+use super::input_queue::InputQueue;
 use super::model_selection::SelectionTrigger;
 use super::question_desk::QuestionDesk;
 use super::run_renderer::RunRenderer;
 use super::server_notices::ServerNotices;
 use super::slash::{ActionResult, ReplAction};
 use super::spinner_interval::SpinnerInterval;
-use super::turn_queue::TurnQueue;
 use wharf_terminal::chat::models::ModelCatalog;
 use wharf_terminal::chat::{self, ChatSession};
 use wharf_terminal::config_context::refers_to_secret;
@@ -101,24 +101,24 @@ pub async fn run(args: &ReplArgs, session: &CommandSession) -> CommandResult {
         session,
         managed_host: &managed_host,
         model_names,
-        show: RunRenderer::new(session.console.clone(), Arc::clone(host.registry())),
+        renderer: RunRenderer::new(session.console.clone(), Arc::clone(host.registry())),
         editor,
         question_desk,
         chat: ChatSession::new(session, &host),
         local_tasks: LocalTasks::default(),
-        turns: TurnQueue::default(),
-        choosing: None,
+        input_queue: InputQueue::default(),
+        model_selection: None,
         events: host.events(),
-        configs: watch_config_files(watch),
+        config_changes: watch_config_files(watch),
         control: ControlSocket::open(session),
-        announced: ServerNotices::default(),
+        notices: ServerNotices::default(),
         run: None,
-        ticks: SpinnerInterval::start(),
-        heard_of_run: 0,
+        spinner: SpinnerInterval::start(),
+        run_event_streak: 0,
         prompt_due: None,
         interrupted: None,
-        over: false,
-        went_wrong: None,
+        input_ended: false,
+        last_failure: None,
     };
     repl.start_session(args).await;
     repl.run_loop().await
@@ -126,8 +126,8 @@ pub async fn run(args: &ReplArgs, session: &CommandSession) -> CommandResult {
 
 impl ReplSession<'_> {
     async fn start_session(&mut self, args: &ReplArgs) {
-        self.announced.announce_failures(&self.managed_host.loaded_config(), self.session);
-        self.announced.announce_current(self.host(), self.session);
+        self.notices.announce_failures(&self.managed_host.loaded_config(), self.session);
+        self.notices.announce_current(self.host(), self.session);
         self.local_tasks.push(start_remaining_servers(self.managed_host));
         let why = if args.model.is_some() { SelectionTrigger::Started } else { SelectionTrigger::Usual };
         self.select_model(args.model.clone(), why);

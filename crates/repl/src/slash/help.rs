@@ -10,9 +10,9 @@ const OVERVIEW_FOOTER: &str = "\
 Any other input goes to the agent. @server:uri in a message attaches a server's resource.
 Ctrl-C cancels the run; press it twice to exit. Tab completes. See /help COMMAND for details.";
 
-pub fn run(words: &[String], post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    let text = if words.is_empty() { overview(post.width()) } else { usage(words, post.width())? };
-    post.print(text)
+pub fn run(words: &[String], context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+    let text = if words.is_empty() { overview(context.width()) } else { usage(words, context.width())? };
+    context.print(text)
 }
 
 /// Returns the usage of a command as rendered by clap.

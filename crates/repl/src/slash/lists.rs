@@ -16,24 +16,24 @@ use wharf_terminal::listing::ListItem;
 use wharf_terminal::style::{HEADING, QUIET, WARNING, paint};
 use wharf_terminal::table::{LabelRow, render_table, wrap};
 
-pub fn prompts(args: &ServerFilterArgs, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    let shown = permitted_sections(args.server.as_deref(), post)?;
-    let text = render_lists(&shown, ListName::Prompts, |section| section.prompts.iter().collect(), post.width());
-    print_list::<PromptDefinition>(text, "/prompt SERVER PROMPT sends one to the agent", post)
+pub fn prompts(args: &ServerFilterArgs, context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+    let shown = permitted_sections(args.server.as_deref(), context)?;
+    let text = render_lists(&shown, ListName::Prompts, |section| section.prompts.iter().collect(), context.width());
+    print_list::<PromptDefinition>(text, "/prompt SERVER PROMPT sends one to the agent", context)
 }
 
-pub fn resources(args: &ServerFilterArgs, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    let shown = permitted_sections(args.server.as_deref(), post)?;
-    let text = render_lists(&shown, ListName::Resources, |section| section.resources.iter().collect(), post.width());
-    print_list::<Resource>(text, "@server:uri in a message attaches one", post)
+pub fn resources(args: &ServerFilterArgs, context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+    let shown = permitted_sections(args.server.as_deref(), context)?;
+    let text = render_lists(&shown, ListName::Resources, |section| section.resources.iter().collect(), context.width());
+    print_list::<Resource>(text, "@server:uri in a message attaches one", context)
 }
 
 /// Prints a list, or a notice if it is empty.
-pub fn print_list<T: ListItem>(text: String, hint: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+pub fn print_list<T: ListItem>(text: String, hint: &str, context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     if text.is_empty() {
-        return post.say(format_args!("no connected server offers {}s", T::NOUN));
+        return context.say(format_args!("no connected server offers {}s", T::NOUN));
     }
-    post.print(format_args!("{text}{}\n", paint(QUIET, wrap(hint, post.width()))))
+    context.print(format_args!("{text}{}\n", paint(QUIET, wrap(hint, context.width()))))
 }
 
 /// Returns the sections of servers that the rules do not deny.
@@ -41,18 +41,18 @@ pub fn print_list<T: ListItem>(text: String, hint: &str, post: &CommandContext<'
 /// # Errors
 ///
 /// Fails if the named server is denied.
-fn permitted_sections(server: Option<&str>, post: &CommandContext<'_>) -> Result<Vec<Arc<Section>>, Failure> {
-    let mut shown = sections(server, post)?;
+fn permitted_sections(server: Option<&str>, context: &CommandContext<'_>) -> Result<Vec<Arc<Section>>, Failure> {
+    let mut shown = sections(server, context)?;
     if server.is_some() {
-        shown.iter().try_for_each(|section| refuse_denied(&section.server, post))?;
+        shown.iter().try_for_each(|section| refuse_denied(&section.server, context))?;
     }
-    shown.retain(|section| post.managed_host.host.denial_of(section.server.as_str()).is_none());
+    shown.retain(|section| context.managed_host.host.denial_of(section.server.as_str()).is_none());
     Ok(shown)
 }
 
 /// Fails if the rules deny the whole server.
-pub fn refuse_denied(server: &ServerName, post: &CommandContext<'_>) -> Result<(), Failure> {
-    match post.managed_host.host.denial_of(server.as_str()) {
+pub fn refuse_denied(server: &ServerName, context: &CommandContext<'_>) -> Result<(), Failure> {
+    match context.managed_host.host.denial_of(server.as_str()) {
         Some(refusal) => Err(Failure::from_refusal(&refusal).about_server(server.as_str())),
         None => Ok(()),
     }
@@ -63,20 +63,20 @@ pub fn refuse_denied(server: &ServerName, post: &CommandContext<'_>) -> Result<(
 /// # Errors
 ///
 /// Fails if the server does not exist or has no section.
-pub fn sections(server: Option<&str>, post: &CommandContext<'_>) -> Result<Vec<Arc<Section>>, Failure> {
-    let catalog = post.managed_host.host.catalog();
+pub fn sections(server: Option<&str>, context: &CommandContext<'_>) -> Result<Vec<Arc<Section>>, Failure> {
+    let catalog = context.managed_host.host.catalog();
     let Some(server) = server else { return Ok(catalog.sections().to_vec()) };
-    let name = resolve_in_host(server, post)?;
+    let name = resolve_in_host(server, context)?;
     match catalog.section(name.as_str()) {
         Some(section) => Ok(vec![Arc::clone(section)]),
-        None => Err(no_section_failure(&name, post)),
+        None => Err(no_section_failure(&name, context)),
     }
 }
 
-fn no_section_failure(name: &ServerName, post: &CommandContext<'_>) -> Failure {
-    match post.managed_host.host.connection(name.as_str()) {
+fn no_section_failure(name: &ServerName, context: &CommandContext<'_>) -> Failure {
+    match context.managed_host.host.connection(name.as_str()) {
         Ok(_) => Failure::unsupported("the server has not listed its features yet").about_server(name.as_str()),
-        Err(error) => post.managed_host.failure(name, error).with_hint(format_args!("/mcp connect {name}")),
+        Err(error) => context.managed_host.failure(name, error).with_hint(format_args!("/mcp connect {name}")),
     }
 }
 

@@ -90,37 +90,39 @@ struct McpServerArg {
     server: String,
 }
 
-pub async fn run(args: McpArgs, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    let Some(command) = args.command else { return show_by_words(&args.words, post) };
+pub async fn run(args: McpArgs, context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+    let Some(command) = args.command else { return show_by_words(&args.words, context) };
     match command {
-        McpCommand::Status => status::run(post),
-        McpCommand::Show(McpServerArg { server }) => details::run(&server, post),
-        McpCommand::ListTools(ServerFilterArgs { server }) => tool_overview::run(server.as_deref(), post),
-        McpCommand::Release(ReleaseCommandArgs { server, tool }) => release::run(&server, &tool, post),
-        McpCommand::Connect(McpServerArg { server }) => switch::connect(&server, post).await,
-        McpCommand::Disconnect(McpServerArg { server }) => switch::disconnect(&server, post).await,
-        McpCommand::Reconnect(McpServerArg { server }) => switch::reconnect(&server, post).await,
-        McpCommand::Enable(McpServerArg { server }) => switch::enable(&server, post).await,
-        McpCommand::Disable(McpServerArg { server }) => switch::disable(&server, post).await,
-        McpCommand::Auth(McpServerArg { server }) => switch::log_in(&server, post),
+        McpCommand::Status => status::run(context),
+        McpCommand::Show(McpServerArg { server }) => details::run(&server, context),
+        McpCommand::ListTools(ServerFilterArgs { server }) => tool_overview::run(server.as_deref(), context),
+        McpCommand::Release(ReleaseCommandArgs { server, tool }) => release::run(&server, &tool, context),
+        McpCommand::Connect(McpServerArg { server }) => switch::connect(&server, context).await,
+        McpCommand::Disconnect(McpServerArg { server }) => switch::disconnect(&server, context).await,
+        McpCommand::Reconnect(McpServerArg { server }) => switch::reconnect(&server, context).await,
+        McpCommand::Enable(McpServerArg { server }) => switch::enable(&server, context).await,
+        McpCommand::Disable(McpServerArg { server }) => switch::disable(&server, context).await,
+        McpCommand::Auth(McpServerArg { server }) => switch::log_in(&server, context),
         McpCommand::Reload => Ok(ReplAction::Reload),
-        McpCommand::Stats(ServerFilterArgs { server }) => stats::run(server.as_deref(), post),
-        McpCommand::Debug(McpServerArg { server }) => debug::run(&server, post),
+        McpCommand::Stats(ServerFilterArgs { server }) => stats::run(server.as_deref(), context),
+        McpCommand::Debug(McpServerArg { server }) => debug::run(&server, context),
     }
 }
 
 /// Handles `/mcp` and `/mcp SERVER`. Several words are an unknown command.
-fn show_by_words(words: &[String], post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+fn show_by_words(words: &[String], context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     match words {
-        [] => status::run(post),
-        [server] if post.managed_host.loaded_config().config.server(server).is_some() => details::run(server, post),
-        [word, ..] => Err(unknown_word(word, post)),
+        [] => status::run(context),
+        [server] if context.managed_host.loaded_config().config.server(server).is_some() => {
+            details::run(server, context)
+        }
+        [word, ..] => Err(unknown_word(word, context)),
     }
 }
 
 /// Returns the failure for a word that is neither a server nor a command.
-fn unknown_word(word: &str, post: &CommandContext<'_>) -> Failure {
-    let (known, grammar) = (post.managed_host.loaded_config(), grammar());
+fn unknown_word(word: &str, context: &CommandContext<'_>) -> Failure {
+    let (known, grammar) = (context.managed_host.loaded_config(), grammar());
     let servers = known.config.servers.iter().map(|server| server.name.as_str());
     let commands = grammar.find_subcommand("mcp").into_iter().flat_map(clap::Command::get_subcommands);
     let names: Vec<&str> = servers.chain(commands.map(clap::Command::get_name)).collect();
@@ -133,11 +135,11 @@ fn unknown_word(word: &str, post: &CommandContext<'_>) -> Failure {
 /// # Errors
 ///
 /// Fails with a suggestion if no server has the name.
-pub fn resolve_configured(word: &str, post: &CommandContext<'_>) -> Result<ServerName, Failure> {
-    if let Ok(status) = post.managed_host.host.status_of(word) {
+pub fn resolve_configured(word: &str, context: &CommandContext<'_>) -> Result<ServerName, Failure> {
+    if let Ok(status) = context.managed_host.host.status_of(word) {
         return Ok(status.name);
     }
-    let known = post.managed_host.loaded_config();
+    let known = context.managed_host.loaded_config();
     known.config.server(word).map(|server| server.name.clone()).ok_or_else(|| {
         let failure = Failure::usage(format_args!("no server named `{}`", printable_word(word)));
         match &known.config.servers[..] {
@@ -152,17 +154,17 @@ pub fn resolve_configured(word: &str, post: &CommandContext<'_>) -> Result<Serve
 /// # Errors
 ///
 /// Returns the reason if the host does not have the server.
-pub fn resolve_in_host(word: &str, post: &CommandContext<'_>) -> Result<ServerName, Failure> {
-    let name = resolve_configured(word, post)?;
-    if post.managed_host.host.status_of(name.as_str()).is_ok() {
+pub fn resolve_in_host(word: &str, context: &CommandContext<'_>) -> Result<ServerName, Failure> {
+    let name = resolve_configured(word, context)?;
+    if context.managed_host.host.status_of(name.as_str()).is_ok() {
         return Ok(name);
     }
-    let known = post.managed_host.loaded_config();
+    let known = context.managed_host.loaded_config();
     if let Some((_, failure)) = known.failures.iter().find(|(id, _)| id == name.as_str()) {
         return Err(Failure::clone(failure));
     }
     let server = known.config.server(name.as_str());
-    if server.is_some_and(|server| post.managed_host.is_pending(server)) {
+    if server.is_some_and(|server| context.managed_host.is_pending(server)) {
         let failure = Failure::new(FailureKind::Unreachable, "the server's secrets are still being looked up");
         return Err(failure.about_server(name.as_str()).with_hint("try again in a moment"));
     }

@@ -18,7 +18,7 @@ use wharf_agent::TurnBlock;
 use wharf_spec::{Fingerprint, ToolId};
 
 use self::grammar::{ParsedLine, SlashCommand};
-use super::turn_queue::TurnKind;
+use super::input_queue::InputKind;
 use wharf_terminal::chat::models::ModelCatalog;
 use wharf_terminal::failure::Failure;
 use wharf_terminal::managed_host::{ManagedHost, ReloadReport};
@@ -50,7 +50,7 @@ pub struct ChatSummary {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplAction {
     Nothing,
-    Leave,
+    Exit,
     /// Start a new conversation.
     Clear,
     /// Resume the conversation with this id, or the most recent one.
@@ -75,46 +75,46 @@ pub enum ReplAction {
         seen: Fingerprint,
     },
     /// Send this to the agent.
-    Say(Vec<TurnBlock>),
+    SendMessage(Vec<TurnBlock>),
 }
 
 /// Result of a command or background task.
 pub type ActionResult = Result<ReplAction, Failure>;
 
 /// Runs a command given without its slash. All output goes to the console. May take long; the REPL continues meanwhile.
-pub async fn run_line(line: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    match grammar::parse_line(line, post.width())? {
-        ParsedLine::Help(text) => post.print(text),
+pub async fn run_line(line: &str, context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+    match grammar::parse_line(line, context.width())? {
+        ParsedLine::Help(text) => context.print(text),
         ParsedLine::Command(command) => {
-            run_command(command, post).await.map_err(|failure| post.managed_host.session.with_login_hint(failure))
+            run_command(command, context).await.map_err(|failure| context.managed_host.session.with_login_hint(failure))
         }
     }
 }
 
-async fn run_command(command: SlashCommand, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+async fn run_command(command: SlashCommand, context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     match command {
-        SlashCommand::Mcp(args) => mcp::run(args, post).await,
-        SlashCommand::Tools(args) => tools::run(&args, post).await,
-        SlashCommand::Prompts(args) => lists::prompts(&args, post),
-        SlashCommand::Prompt(args) => prompt::run(&args, post).await,
-        SlashCommand::Resources(args) => lists::resources(&args, post),
-        SlashCommand::Permissions(args) => permissions::run(args, post).await,
-        SlashCommand::Model { model } => model::run(model.as_deref(), post),
+        SlashCommand::Mcp(args) => mcp::run(args, context).await,
+        SlashCommand::Tools(args) => tools::run(&args, context).await,
+        SlashCommand::Prompts(args) => lists::prompts(&args, context),
+        SlashCommand::Prompt(args) => prompt::run(&args, context).await,
+        SlashCommand::Resources(args) => lists::resources(&args, context),
+        SlashCommand::Permissions(args) => permissions::run(args, context).await,
+        SlashCommand::Model { model } => model::run(model.as_deref(), context),
         SlashCommand::Clear => Ok(ReplAction::Clear),
-        SlashCommand::Resume { conversation } => resume::run(conversation, post).await,
+        SlashCommand::Resume { conversation } => resume::run(conversation, context).await,
         SlashCommand::Show { number } => Ok(ReplAction::ShowResult(number)),
         SlashCommand::Cancel => Ok(ReplAction::Cancel),
-        SlashCommand::Help { command } => help::run(&command, post),
-        SlashCommand::Exit => Ok(ReplAction::Leave),
+        SlashCommand::Help { command } => help::run(&command, context),
+        SlashCommand::Exit => Ok(ReplAction::Exit),
     }
 }
 
-/// Returns the kind of turn a command takes in the conversation, or `None` if it runs immediately.
-pub fn turn_kind(line: &str) -> Option<TurnKind> {
+/// Returns the kind of input that a command queues, or `None` if it runs immediately.
+pub fn input_kind(line: &str) -> Option<InputKind> {
     match grammar::parse_line(line, None) {
-        Ok(ParsedLine::Command(SlashCommand::Prompt(_))) => Some(TurnKind::Message),
+        Ok(ParsedLine::Command(SlashCommand::Prompt(_))) => Some(InputKind::Message),
         Ok(ParsedLine::Command(SlashCommand::Clear | SlashCommand::Resume { conversation: Some(_) })) => {
-            Some(TurnKind::Change)
+            Some(InputKind::Change)
         }
         _ => None,
     }

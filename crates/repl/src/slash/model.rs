@@ -6,10 +6,10 @@ use super::{CommandContext, ReplAction};
 use wharf_terminal::failure::Failure;
 use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 
-pub fn run(model: Option<&str>, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+pub fn run(model: Option<&str>, context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     match model {
         Some(model) => Ok(ReplAction::Model(model.to_owned())),
-        None => post.print(render_models(post.facts.model.as_deref(), &post.models().names())),
+        None => context.print(render_models(context.facts.model.as_deref(), &context.models().names())),
     }
 }
 

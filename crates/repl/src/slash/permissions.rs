@@ -55,16 +55,16 @@ enum PermissionsCommand {
     },
 }
 
-pub async fn run(args: PermissionsArgs, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+pub async fn run(args: PermissionsArgs, context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     match args.command {
-        None => list(post),
-        Some(PermissionsCommand::Remove { number }) => remove(number, post).await,
+        None => list(context),
+        Some(PermissionsCommand::Remove { number }) => remove(number, context).await,
     }
 }
 
 /// Removes a rule from the user's rule file. The configuration is reloaded.
-async fn remove(number: usize, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    let (session, known) = (post.managed_host.session, post.managed_host.loaded_config());
+async fn remove(number: usize, context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+    let (session, known) = (context.managed_host.session, context.managed_host.loaded_config());
     let settings = &known.config.settings;
     let rules = rules_of(settings);
     let found = number.checked_sub(1).and_then(|at| by_precedence(&rules).get(at).map(|(_, rule)| *rule));
@@ -92,21 +92,21 @@ async fn remove(number: usize, post: &CommandContext<'_>) -> Result<ReplAction, 
     Ok(ReplAction::Reload)
 }
 
-fn list(post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    let session = post.managed_host.session;
-    let statuses = post.managed_host.host.status();
+fn list(context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+    let session = context.managed_host.session;
+    let statuses = context.managed_host.host.status();
     let trusted: Vec<String> =
         statuses.iter().filter(|status| status.trust).map(|status| status.name.to_string()).collect();
-    let known = post.managed_host.loaded_config();
+    let known = context.managed_host.loaded_config();
     let settings = &known.config.settings;
     let rules = RuleListing {
         rules: &rules_of(settings),
-        problems: &post.managed_host.host.rule_problems(),
+        problems: &context.managed_host.host.rule_problems(),
         trusted: &trusted,
         file: &settings.rule_file,
         around: &session.surroundings,
     };
-    post.print(render_permissions(&rules, post.width()))
+    context.print(render_permissions(&rules, context.width()))
 }
 
 fn render_permissions(all: &RuleListing<'_>, width: Option<usize>) -> String {

@@ -36,23 +36,23 @@ pub struct PromptCommandArgs {
     arguments: Vec<String>,
 }
 
-pub async fn run(args: &PromptCommandArgs, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    let given = read_words(&args.arguments, &post.managed_host.session.surroundings.cwd)?;
+pub async fn run(args: &PromptCommandArgs, context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+    let given = read_words(&args.arguments, &context.managed_host.session.surroundings.cwd)?;
     let arguments = given.into_iter().map(text_argument).collect::<Result<Vec<_>, _>>()?;
-    let name = resolve_in_host(&args.server, post)?;
-    refuse_denied(&name, post)?;
-    let connection = post
+    let name = resolve_in_host(&args.server, context)?;
+    refuse_denied(&name, context)?;
+    let connection = context
         .managed_host
         .host
         .wait_until_ready(name.as_str())
         .await
-        .map_err(|error| post.managed_host.failure(&name, error))?;
+        .map_err(|error| context.managed_host.failure(&name, error))?;
     let listing = connection.list_prompts().await.map_err(|error| Failure::from_call_error(&connection, error))?;
     check_arguments(&args.prompt, &arguments, &listing.items).map_err(|failure| failure.about_server(name.as_str()))?;
     let expanded = expand(&connection, &args.prompt, &arguments).await?;
-    let said = prompt_blocks(&name, &args.prompt, &expanded, AttachmentBudget::for_context(post.facts.context));
-    post.print(format_blocks(&said))?;
-    Ok(ReplAction::Say(said))
+    let blocks = prompt_blocks(&name, &args.prompt, &expanded, AttachmentBudget::for_context(context.facts.context));
+    context.print(format_blocks(&blocks))?;
+    Ok(ReplAction::SendMessage(blocks))
 }
 
 /// Formats the blocks sent to the agent. All of them are shown, since they are sent in the user's name.

@@ -19,26 +19,26 @@ const LAST_ARGUMENT: &str = "last";
 /// Maximum characters shown of the first message.
 const MAX_FIRST_CHARS: usize = 200;
 
-pub async fn run(conversation: Option<String>, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+pub async fn run(conversation: Option<String>, context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     match conversation.as_deref() {
-        None => show_saved(post).await,
+        None => show_saved(context).await,
         Some(LAST_ARGUMENT) => Ok(ReplAction::Resume(None)),
         Some(_) => Ok(ReplAction::Resume(conversation)),
     }
 }
 
-async fn show_saved(post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    let Some(state) = &post.managed_host.session.configuration.state else {
+async fn show_saved(context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+    let Some(state) = &context.managed_host.session.configuration.state else {
         return Err(
             Failure::usage("conversations are not saved: no state directory").with_hint("set HOME or XDG_STATE_HOME")
         );
     };
     let saved = list(state.join("conversations")).await?;
     if saved.is_empty() {
-        return post.say("no saved conversations");
+        return context.say("no saved conversations");
     }
     let rows: Vec<ConversationRow> = saved.iter().map(ConversationRow::from_summary).collect();
-    post.print(render_conversations(&rows, post.facts.id.as_deref(), post.width()))
+    context.print(render_conversations(&rows, context.facts.id.as_deref(), context.width()))
 }
 
 async fn list(directory: PathBuf) -> Result<Vec<ConversationSummary>, Failure> {

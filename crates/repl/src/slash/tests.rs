@@ -4,21 +4,21 @@ use wharf::ServerState;
 use wharf_agent::TurnBlock;
 
 use super::command_fixture::{HARBOUR, harbour, with_host};
-use super::{CommandContext, ReplAction, is_command, run_line, turn_kind};
-use crate::turn_queue::TurnKind;
+use super::{CommandContext, ReplAction, input_kind, is_command, run_line};
+use crate::input_queue::InputKind;
 use wharf_terminal::failure::{FailureKind, render_failure};
 
 /// Runs a command and formats its action, or its failure with hints.
-async fn outcome_of(line: &str, post: &CommandContext<'_>) -> String {
-    match run_line(line, post).await {
-        Ok(wish) => format!("{wish:?}"),
+async fn outcome_of(line: &str, context: &CommandContext<'_>) -> String {
+    match run_line(line, context).await {
+        Ok(action) => format!("{action:?}"),
         Err(failure) => anstream::adapter::strip_str(&render_failure(&failure)).to_string(),
     }
 }
 
 #[test]
 fn commands_return_actions_or_failures() {
-    with_host(HARBOUR, harbour, async |post| {
+    with_host(HARBOUR, harbour, async |context| {
         for (line, expected) in [
             ("mcp", "Nothing"),
             ("mcp harbour", "Nothing"),
@@ -36,7 +36,7 @@ fn commands_return_actions_or_failures() {
             ("resume last", "Resume(None)"),
             ("resume abc", "Resume(Some(\"abc\"))"),
             ("cancel", "Cancel"),
-            ("exit", "Leave"),
+            ("exit", "Exit"),
             ("mcp harbor", "error: unknown server or command `harbor`.\n  hint: did you mean `harbour`?"),
             ("mcp conect harbour", "error: unknown server or command `conect`.\n  hint: did you mean `connect`"),
             ("mcp connect harbor", "error: no server named `harbor`.\n  hint: did you mean `harbour`?"),
@@ -49,8 +49,8 @@ fn commands_return_actions_or_failures() {
             ("prompt harbour welcom name=Ada", "error: harbour: no prompt named `welcom`.\n  hint: did you mean"),
             ("prompt harbour welcome", "error: harbour: the prompt `welcome` needs `name`.\n  hint: arguments: `name`"),
         ] {
-            let told = outcome_of(line, post).await;
-            assert!(told.starts_with(expected), "{line}: {told}");
+            let outcome = outcome_of(line, context).await;
+            assert!(outcome.starts_with(expected), "{line}: {outcome}");
         }
     });
 }
@@ -58,16 +58,16 @@ fn commands_return_actions_or_failures() {
 #[test]
 fn conversation_commands_are_queued() {
     for (line, expected) in [
-        ("prompt harbour welcome name=Ada", Some(TurnKind::Message)),
-        ("clear", Some(TurnKind::Change)),
-        ("resume last", Some(TurnKind::Change)),
+        ("prompt harbour welcome name=Ada", Some(InputKind::Message)),
+        ("clear", Some(InputKind::Change)),
+        ("resume last", Some(InputKind::Change)),
         ("resume", None),
         ("clear --help", None),
         ("prompt", None),
         ("cancel", None),
         ("mcp", None),
     ] {
-        assert_eq!(turn_kind(line), expected, "{line}");
+        assert_eq!(input_kind(line), expected, "{line}");
     }
 }
 
@@ -87,8 +87,9 @@ fn known_commands_are_recognized() {
 
 #[test]
 fn prompt_is_sent_to_the_agent() {
-    with_host(HARBOUR, harbour, async |post| {
-        let ReplAction::Say(blocks) = run_line("prompt harbour welcome name='Ada L.'", post).await.unwrap() else {
+    with_host(HARBOUR, harbour, async |context| {
+        let ReplAction::SendMessage(blocks) = run_line("prompt harbour welcome name='Ada L.'", context).await.unwrap()
+        else {
             panic!("nothing is said");
         };
         let head = "The user has chosen the prompt `welcome` of the server `harbour`, in that server's words:";
@@ -98,8 +99,8 @@ fn prompt_is_sent_to_the_agent() {
 
 #[test]
 fn server_is_connected_and_enabled_for_the_session() {
-    with_host(HARBOUR, harbour, async |post| {
-        let state = || post.managed_host.host.status_of("harbour").unwrap().state;
+    with_host(HARBOUR, harbour, async |context| {
+        let state = || context.managed_host.host.status_of("harbour").unwrap().state;
         for (line, expected) in [
             ("mcp disconnect harbour", ServerState::Disconnected),
             ("mcp connect harbour", ServerState::Ready),
@@ -107,9 +108,9 @@ fn server_is_connected_and_enabled_for_the_session() {
             ("mcp disable harbour", ServerState::Disabled),
             ("mcp enable harbour", ServerState::Ready),
         ] {
-            assert_eq!(run_line(line, post).await.unwrap(), ReplAction::Nothing, "{line}");
+            assert_eq!(run_line(line, context).await.unwrap(), ReplAction::Nothing, "{line}");
             if expected == ServerState::Ready {
-                post.managed_host.host.wait_until_ready("harbour").await.unwrap();
+                context.managed_host.host.wait_until_ready("harbour").await.unwrap();
             }
             assert_eq!(state(), expected, "{line}");
         }
@@ -119,14 +120,14 @@ fn server_is_connected_and_enabled_for_the_session() {
 #[test]
 fn disabled_server_can_be_enabled_for_the_session() {
     const OFF: &str = r#"{"mcpServers": {"off": {"command": "/nowhere/at/all", "enabled": false}}}"#;
-    with_host(OFF, wharf::Host::builder, async |post| {
-        let failure = run_line("mcp connect off", post).await.unwrap_err();
+    with_host(OFF, wharf::Host::builder, async |context| {
+        let failure = run_line("mcp connect off", context).await.unwrap_err();
         assert_eq!(failure.kind, FailureKind::Usage);
-        assert_eq!(run_line("mcp enable off", post).await.unwrap(), ReplAction::Nothing);
-        post.managed_host.host.wait_until_settled().await;
-        let rows = post.managed_host.rows();
+        assert_eq!(run_line("mcp enable off", context).await.unwrap(), ReplAction::Nothing);
+        context.managed_host.host.wait_until_settled().await;
+        let rows = context.managed_host.rows();
         assert!(rows[0].enabled && rows[0].state != ServerState::Disabled, "{:?}", rows[0].state);
-        let failure = run_line("mcp connect off", post).await.unwrap_err();
+        let failure = run_line("mcp connect off", context).await.unwrap_err();
         assert!(failure.hints.iter().any(|hint| hint.starts_with("see /mcp debug off")), "{failure:?}");
     });
 }

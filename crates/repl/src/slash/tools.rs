@@ -61,77 +61,77 @@ struct ToolArg {
     tool: String,
 }
 
-pub async fn run(args: &ToolsCommandArgs, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+pub async fn run(args: &ToolsCommandArgs, context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     match &args.command {
-        None => list(args, post),
-        Some(ToolSwitch::Off(ToolArg { tool })) => switch_off(tool, post).await,
-        Some(ToolSwitch::On(ToolArg { tool })) => switch_on(tool, post).await,
+        None => list(args, context),
+        Some(ToolSwitch::Off(ToolArg { tool })) => switch_off(tool, context).await,
+        Some(ToolSwitch::On(ToolArg { tool })) => switch_on(tool, context).await,
     }
 }
 
 /// Switches a tool off: the model is not offered it, and calls of it are refused.
-async fn switch_off(word: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    let catalog = post.managed_host.host.catalog();
+async fn switch_off(word: &str, context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+    let catalog = context.managed_host.host.catalog();
     let found = catalog.resolve(word).map(|tool| tool.id.clone());
     let id = match found {
         Ok(id) => id,
-        Err(_) if find_off(word, post).is_some() => return post.say("the tool is off already"),
+        Err(_) if find_off(word, context).is_some() => return context.say("the tool is off already"),
         Err(error) => return Err(Failure::usage(error).with_hint("/tools lists the tools")),
     };
     if id.tool.contains(['*', '?', '[']) {
         return Err(Failure::unsupported("a tool with a wildcard in its name cannot be switched off"));
     }
-    post.managed_host.switch_tool(&id.server, &id.tool, false).await;
+    context.managed_host.switch_tool(&id.server, &id.tool, false).await;
     let shown = UntrustedText::new(format!("{}.{}", id.server, id.tool)).to_string();
-    post.say(format_args!("{shown} is off for this session (/tools on {shown} switches it on again)"))
+    context.say(format_args!("{shown} is off for this session (/tools on {shown} switches it on again)"))
 }
 
-async fn switch_on(word: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    let Some((server, tool)) = find_off(word, post) else {
-        let off = off_names(post);
+async fn switch_on(word: &str, context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+    let Some((server, tool)) = find_off(word, context) else {
+        let off = off_names(context);
         let failure = Failure::usage(format_args!("no tool `{word}` is switched off"));
         return Err(failure.with_hint(suggestion(word, off.iter().map(String::as_str))));
     };
-    post.managed_host.switch_tool(&server, &tool, true).await;
+    context.managed_host.switch_tool(&server, &tool, true).await;
     let shown = UntrustedText::new(format!("{server}.{tool}")).to_string();
-    post.say(format_args!("{shown} is on again"))
+    context.say(format_args!("{shown} is on again"))
 }
 
 /// Returns the switched-off tool with this name, in any spelling of server and tool.
-fn find_off(word: &str, post: &CommandContext<'_>) -> Option<(ServerName, String)> {
+fn find_off(word: &str, context: &CommandContext<'_>) -> Option<(ServerName, String)> {
     let is_meant = |(server, tool): &(ServerName, String)| {
         [".", "/", ":", "::", "__"].iter().any(|separator| {
             let joined = format!("{server}{separator}{tool}");
             word == joined || word.strip_prefix("mcp__") == Some(joined.as_str())
         })
     };
-    post.managed_host.tools_off().into_iter().find(is_meant)
+    context.managed_host.tools_off().into_iter().find(is_meant)
 }
 
-fn off_names(post: &CommandContext<'_>) -> Vec<String> {
-    post.managed_host.tools_off().iter().map(|(server, tool)| format!("{server}.{tool}")).collect()
+fn off_names(context: &CommandContext<'_>) -> Vec<String> {
+    context.managed_host.tools_off().iter().map(|(server, tool)| format!("{server}.{tool}")).collect()
 }
 
-fn list(args: &ToolsCommandArgs, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+fn list(args: &ToolsCommandArgs, context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let (words, server) = args.split();
-    let shown = sections(server, post)?;
+    let shown = sections(server, context)?;
     if !words.is_empty() {
-        return search(&shown, &words, post);
+        return search(&shown, &words, context);
     }
-    let text = render_lists(&shown, ListName::Tools, |section| section.visible_tools().collect(), post.width());
-    let hint = match off_names(post).join(", ") {
+    let text = render_lists(&shown, ListName::Tools, |section| section.visible_tools().collect(), context.width());
+    let hint = match off_names(context).join(", ") {
         off if off.is_empty() => "/mcp list-tools shows declared effects and withheld tools".to_owned(),
         off => format!("off for this session: {}", UntrustedText::new(off)),
     };
-    print_list::<Arc<CatalogTool>>(text, &hint, post)
+    print_list::<Arc<CatalogTool>>(text, &hint, context)
 }
 
-fn search(sections: &[Arc<Section>], words: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+fn search(sections: &[Arc<Section>], words: &str, context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let rows = search_rows(sections, words);
     if rows.is_empty() {
-        return post.say("no tool matches these keywords");
+        return context.say("no tool matches these keywords");
     }
-    post.print(render_table(&rows, post.width()))
+    context.print(render_table(&rows, context.width()))
 }
 
 /// Returns the tools that match the words, best match first, each with its server.
@@ -172,8 +172,8 @@ mod tests {
 
     #[test]
     fn search_names_the_server_and_may_find_nothing() {
-        with_host(HARBOUR, harbour, async |post| {
-            let sections = post.managed_host.host.catalog().sections().to_vec();
+        with_host(HARBOUR, harbour, async |context| {
+            let sections = context.managed_host.host.catalog().sections().to_vec();
             let labels =
                 |words: &str| search_rows(&sections, words).into_iter().map(|row| row.label).collect::<Vec<_>>();
             assert_eq!(labels("echo"), ["harbour echo"]);

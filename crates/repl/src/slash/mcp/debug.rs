@@ -11,29 +11,29 @@ use wharf_terminal::probe::{render_steps, trace_steps};
 use wharf_terminal::style::{QUIET, paint};
 use wharf_terminal::table::wrap;
 
-pub fn run(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    let name = resolve_configured(server, post)?;
-    let mut text = render_sheets(name.as_str(), post).concat();
-    if let Some(trace) = connect_trace(name.as_str(), post) {
+pub fn run(server: &str, context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+    let name = resolve_configured(server, context)?;
+    let mut text = render_sheets(name.as_str(), context).concat();
+    if let Some(trace) = connect_trace(name.as_str(), context) {
         text.push_str(&format!(
             "  {}\n{}",
             paint(QUIET, "Connection steps:"),
-            render_steps(&trace_steps(&trace), post.width())
+            render_steps(&trace_steps(&trace), context.width())
         ));
     }
-    let status = post.managed_host.host.status_of(name.as_str());
+    let status = context.managed_host.host.status_of(name.as_str());
     if let Some(connected) = status.ok().and_then(|status| status.connected) {
         text.push_str(&format!("  {} {}\n", paint(QUIET, "Counters:"), format_counters(&connected.counters)));
     }
-    for line in further_sources(name.as_str(), post) {
-        text.push_str(&format!("{}\n", paint(QUIET, wrap(&format!("  {line}"), post.width()))));
+    for line in further_sources(name.as_str(), context) {
+        text.push_str(&format!("{}\n", paint(QUIET, wrap(&format!("  {line}"), context.width()))));
     }
-    post.print(text)
+    context.print(text)
 }
 
 /// Returns the trace of the last connection attempt.
-fn connect_trace(server: &str, post: &CommandContext<'_>) -> Option<ConnectTrace> {
-    let host = &post.managed_host.host;
+fn connect_trace(server: &str, context: &CommandContext<'_>) -> Option<ConnectTrace> {
+    let host = &context.managed_host.host;
     match host.connection(server) {
         Ok(connection) => Some(connection.trace().clone()),
         Err(_) => host.status_of(server).ok()?.last_error?.trace().cloned(),
@@ -61,8 +61,8 @@ fn format_counters(counters: &ConnectionCounters) -> String {
 }
 
 /// Lists further sources of information.
-fn further_sources(server: &str, post: &CommandContext<'_>) -> Vec<String> {
-    let session = post.managed_host.session;
+fn further_sources(server: &str, context: &CommandContext<'_>) -> Vec<String> {
+    let session = context.managed_host.session;
     let log = session.configuration.state.as_deref().map(|state| {
         let file = state.join("logs").join(wharf::log_file_name(server));
         format!("log file: {} (wharf logs {server})", display_path(&file, &session.surroundings))

@@ -27,19 +27,19 @@ const MAX_STDERR_LINES: usize = 10;
 /// Maximum characters shown of a name.
 const MAX_NAME_CHARS: usize = 80;
 
-pub fn run(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    let name = resolve_configured(server, post)?;
-    post.print(render_sheets(name.as_str(), post).concat())
+pub fn run(server: &str, context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+    let name = resolve_configured(server, context)?;
+    context.print(render_sheets(name.as_str(), context).concat())
 }
 
 /// Renders the sheets of a server, and of an unapproved entry with the same name.
-pub fn render_sheets(server: &str, post: &CommandContext<'_>) -> Vec<String> {
-    let mut rows: Vec<StatusRow> = post.managed_host.rows().into_iter().filter(|row| row.id == server).collect();
+pub fn render_sheets(server: &str, context: &CommandContext<'_>) -> Vec<String> {
+    let mut rows: Vec<StatusRow> = context.managed_host.rows().into_iter().filter(|row| row.id == server).collect();
     rows.sort_by_key(|row| row.state == ServerState::Unapproved);
-    let kept = post.managed_host.host.status_of(server).ok();
+    let kept = context.managed_host.host.status_of(server).ok();
     let of = |row: &StatusRow| {
         let status = kept.as_ref().filter(|_| row.state != ServerState::Unapproved);
-        render_sheet(row, status, post.width())
+        render_sheet(row, status, context.width())
     };
     rows.iter().map(of).collect()
 }
@@ -214,8 +214,8 @@ mod tests {
 
     #[test]
     fn server_texts_are_escaped() {
-        with_host(HARBOUR, harbour, async |post| {
-            let text = anstream::adapter::strip_str(&render_sheets("harbour", post).concat()).to_string();
+        with_host(HARBOUR, harbour, async |context| {
+            let text = anstream::adapter::strip_str(&render_sheets("harbour", context).concat()).to_string();
             for part in [
                 "harbour\n  State:       ✓ ready, since ",
                 " ago\n  Enabled:     yes\n  Transport:   stdio\n",
@@ -228,7 +228,7 @@ mod tests {
             ] {
                 assert!(text.contains(part), "{part} in\n{text}");
             }
-            let off = anstream::adapter::strip_str(&render_sheets("off", post).concat()).to_string();
+            let off = anstream::adapter::strip_str(&render_sheets("off", context).concat()).to_string();
             assert!(off.starts_with("off\n  State:       ○ disabled\n  Enabled:     no (configuration)\n"), "{off}");
         });
     }

@@ -10,9 +10,9 @@ use wharf_terminal::failure::Failure;
 use wharf_terminal::suggestions::suggestion;
 use wharf_terminal::table::wrap_gutter;
 
-pub fn run(server: &str, tool: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    let name = resolve_in_host(server, post)?;
-    let section = sections(Some(name.as_str()), post)?.swap_remove(0);
+pub fn run(server: &str, tool: &str, context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+    let name = resolve_in_host(server, context)?;
+    let section = sections(Some(name.as_str()), context)?.swap_remove(0);
     let Some(found) = section.tool(tool) else {
         let names: Vec<&str> = section.tools.iter().map(|tool| &*tool.id.tool).collect();
         let shown = UntrustedText::new(tool).truncate(200).to_string();
@@ -20,9 +20,9 @@ pub fn run(server: &str, tool: &str, post: &CommandContext<'_>) -> Result<ReplAc
         return Err(failure.with_hint(suggestion(tool, names.into_iter())));
     };
     if found.quarantine().is_none() {
-        return post.say(format_args!("{} is not withheld", found.id));
+        return context.say(format_args!("{} is not withheld", found.id));
     }
-    let review = wrap_gutter(&quarantine_text(found), post.width());
-    post.print(format_args!("{}\n", review.trim_start_matches('\n')))?;
+    let review = wrap_gutter(&quarantine_text(found), context.width());
+    context.print(format_args!("{}\n", review.trim_start_matches('\n')))?;
     Ok(ReplAction::Release { tool: found.id.clone(), seen: found.fingerprint })
 }

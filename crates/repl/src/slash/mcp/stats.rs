@@ -12,18 +12,18 @@ use wharf_terminal::failure::Failure;
 use wharf_terminal::style::{HEADING, NAME, QUIET, paint};
 use wharf_terminal::table::wrap;
 
-pub fn run(server: Option<&str>, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+pub fn run(server: Option<&str>, context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let names: Vec<String> = match server {
-        Some(server) => vec![resolve_configured(server, post)?.to_string()],
-        None => post.managed_host.host.status().into_iter().map(|status| status.name.to_string()).collect(),
+        Some(server) => vec![resolve_configured(server, context)?.to_string()],
+        None => context.managed_host.host.status().into_iter().map(|status| status.name.to_string()).collect(),
     };
     // A server removed in the meantime has no statistics.
-    let of = |name: &String| (name.clone(), post.managed_host.host.stats_of(name).unwrap_or_default());
+    let of = |name: &String| (name.clone(), context.managed_host.host.stats_of(name).unwrap_or_default());
     let counted: Vec<(String, Vec<ToolStats>)> = names.iter().map(of).filter(|(_, tools)| !tools.is_empty()).collect();
     if counted.is_empty() {
-        return post.say("no calls in this session (see `wharf stats` for earlier ones)");
+        return context.say("no calls in this session (see `wharf stats` for earlier ones)");
     }
-    post.print(render_stats(&counted, post.width()))
+    context.print(render_stats(&counted, context.width()))
 }
 
 fn render_stats(servers: &[(String, Vec<ToolStats>)], width: Option<usize>) -> String {

@@ -28,12 +28,13 @@ const OMIT_ORDER: [usize; 4] = [3, 2, 1, 6];
 
 const HINTS: [&str; 2] = ["Use '/mcp list-tools' to see all tools", "Use '/mcp debug <server>' for more details"];
 
-pub fn run(post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    let rows = post.managed_host.rows();
+pub fn run(context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+    let rows = context.managed_host.rows();
     if rows.is_empty() {
-        return post.print(format_args!("no MCP servers configured\n{}\n", paint(QUIET, format_args!("hint: {ADD}"))));
+        return context
+            .print(format_args!("no MCP servers configured\n{}\n", paint(QUIET, format_args!("hint: {ADD}"))));
     }
-    post.print(render_status(&rows, post.width()))
+    context.print(render_status(&rows, context.width()))
 }
 
 fn render_status(rows: &[StatusRow], width: Option<usize>) -> String {

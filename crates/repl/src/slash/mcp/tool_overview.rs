@@ -19,19 +19,19 @@ const MAX_NAME_CHARS: usize = 100;
 
 const HINTS_NOTICE: &str = "Effects are declared by the server (unverified) and grant no permission.";
 
-pub fn run(server: Option<&str>, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    let shown = sections(server, post)?;
-    let mut text: String = shown.iter().map(|section| render_section(section, post.width()) + "\n").collect();
+pub fn run(server: Option<&str>, context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+    let shown = sections(server, context)?;
+    let mut text: String = shown.iter().map(|section| render_section(section, context.width()) + "\n").collect();
     if server.is_none() {
         let is_missing = |id: &str| !shown.iter().any(|section| section.server.as_str() == id);
-        for row in post.managed_host.rows().iter().filter(|row| is_missing(&row.id)) {
+        for row in context.managed_host.rows().iter().filter(|row| is_missing(&row.id)) {
             text.push_str(&format!("{}\n", status_line(row)));
         }
     }
     if text.is_empty() {
-        return post.say("no MCP servers configured");
+        return context.say("no MCP servers configured");
     }
-    post.print(format_args!("{text}{}\n", paint(QUIET, wrap(HINTS_NOTICE, post.width()))))
+    context.print(format_args!("{text}{}\n", paint(QUIET, wrap(HINTS_NOTICE, context.width()))))
 }
 
 /// Effect of a tool as declared by its server, the most severe if several apply. A tool without hints may do anything.
