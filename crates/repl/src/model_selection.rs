@@ -83,12 +83,12 @@ impl ReplSession<'_> {
                 if trigger == SelectionTrigger::Asked {
                     self.session.console.say(format_args!("model: {}", paint(NAME, &selected.name)));
                 }
-                self.question_desk.lend_model(Some(selected.model.clone()));
+                self.question_desk.set_sampling_model(Some(selected.model.clone()));
                 self.chat.select_model(*selected);
                 user_input.into_iter().for_each(|user_input| self.start_run(user_input));
             }
             (Err(failure), SelectionTrigger::Started) => return Err(failure),
-            (Err(_), SelectionTrigger::Usual) => self.question_desk.lend_model(None),
+            (Err(_), SelectionTrigger::Usual) => self.question_desk.set_sampling_model(None),
             (Err(failure), SelectionTrigger::Needed) => self.report_failure(failure),
             (Err(failure), SelectionTrigger::Asked) => {
                 self.report_failure(failure);

@@ -51,9 +51,9 @@ pub struct QuestionDesk<'a> {
     session: &'a CommandSession,
     queue: QuestionQueue,
     inbox: mpsc::Receiver<DeskMessage>,
-    slot: QuestionSender,
-    lent: Option<Model>,
-    works: JoinSet<DeskTaskResult>,
+    sender: QuestionSender,
+    sampling_model: Option<Model>,
+    tasks: JoinSet<DeskTaskResult>,
     /// Project servers with an open approval question, and the tasks that wait for the answers.
     approving: Vec<(ConfiguredServer, AbortHandle)>,
     /// Project servers with an approval question in preparation, each with the latest round that named it.
@@ -67,7 +67,7 @@ pub struct QuestionDesk<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeskEvent {
     /// The open question changed.
-    Table,
+    QuestionChanged,
     /// A project server was approved.
     Approved(String),
 }
@@ -106,33 +106,47 @@ enum DeskInput {
 }
 
 impl<'a> QuestionDesk<'a> {
-    /// Creates a desk and the [`Asker`] for its host. A host reads [`Asker::supports_sampling`] once on creation, so a model to
-    /// be declared must be lent or promised before.
+    /// Creates a desk and the [`Asker`] for its host. A host reads [`Asker::supports_sampling`] once on creation, so
+    /// sampling must be declared, or its model set, before.
     pub fn new(session: &'a CommandSession) -> (Self, Arc<dyn Asker>) {
         let (sender, inbox) = mpsc::channel(MAX_QUESTIONS);
-        let slot = QuestionSender { inbox: sender, samples: Arc::default() };
-        let asker = Arc::new(slot.clone());
-        let (queue, works) = (QuestionQueue::default(), JoinSet::new());
+        let sender = QuestionSender { inbox: sender, samples: Arc::default() };
+        let asker = Arc::new(sender.clone());
+        let (queue, tasks) = (QuestionQueue::default(), JoinSet::new());
         let (approving, requested, changes) = (Vec::new(), Vec::new(), ApprovalRateLimit::default());
-        (Self { session, queue, inbox, slot, lent: None, works, approving, requested, round: 0, changes }, asker)
+        (
+            Self {
+                session,
+                queue,
+                inbox,
+                sender,
+                sampling_model: None,
+                tasks,
+                approving,
+                requested,
+                round: 0,
+                changes,
+            },
+            asker,
+        )
     }
 
     /// Sets the model that servers may use after consent. With `None`, sampling requests fail.
-    pub fn lend_model(&mut self, model: Option<Model>) {
-        self.slot.samples.store(model.is_some(), Ordering::Release);
-        self.lent = model;
+    pub fn set_sampling_model(&mut self, model: Option<Model>) {
+        self.sender.samples.store(model.is_some(), Ordering::Release);
+        self.sampling_model = model;
     }
 
-    /// Declares sampling before the model is selected. Sampling requests fail until a model is lent.
-    pub fn promise_model(&mut self) {
-        self.slot.samples.store(true, Ordering::Release);
+    /// Declares sampling before the model is selected. Sampling requests fail until a model is set.
+    pub fn declare_sampling(&mut self) {
+        self.sender.samples.store(true, Ordering::Release);
     }
 
     /// Starts a login in the background: asks for consent, opens the page and waits.
     pub fn log_in(&mut self, managed_host: &ManagedHost<'_>, server: &str) {
-        let visitor = login::consent_visitor(managed_host, server, self.slot.clone());
+        let visitor = login::consent_visitor(managed_host, server, self.sender.clone());
         let (host, server) = (managed_host.host.clone(), server.to_owned());
-        self.works.spawn(async move {
+        self.tasks.spawn(async move {
             let outcome = host.log_in(&server, visitor).await;
             DeskTaskResult::LoggedIn(server, outcome)
         });
@@ -140,10 +154,10 @@ impl<'a> QuestionDesk<'a> {
 
     /// Asks whether to release a definition that the user has been shown, and releases it.
     pub fn release(&mut self, managed_host: &ManagedHost<'_>, tool: ToolId, seen: Fingerprint) {
-        let (host, slot) = (managed_host.host.clone(), self.slot.clone());
-        let talk = ApprovalDialog::with_prompt(format!("Release {}, exactly as shown? [y/N] ", paint(NAME, &tool)));
-        self.works.spawn(async move {
-            let outcome = match slot.ask_user(tool.server.as_str(), talk).await {
+        let (host, sender) = (managed_host.host.clone(), self.sender.clone());
+        let dialog = ApprovalDialog::with_prompt(format!("Release {}, exactly as shown? [y/N] ", paint(NAME, &tool)));
+        self.tasks.spawn(async move {
+            let outcome = match sender.ask_user(tool.server.as_str(), dialog).await {
                 Some(ConsentAnswer::Given) => host.release(&tool, seen).await.map(|()| ConsentAnswer::Given),
                 Some(ConsentAnswer::Refused) | None => Ok(ConsentAnswer::Refused),
             };
@@ -158,7 +172,7 @@ impl<'a> QuestionDesk<'a> {
         self.requested.retain(|(other, _)| !servers.iter().any(|server| is_same_entry(server, other)));
         self.requested.extend(servers.iter().cloned().map(|server| (server, round)));
         let find = approvals::approval_finder(self.session, servers, config);
-        self.works.spawn(async move {
+        self.tasks.spawn(async move {
             let found = wharf_threads::run_blocking(find).await;
             DeskTaskResult::Waiting(round, found.unwrap_or_else(|error| Err(Failure::other(error))))
         });
@@ -192,13 +206,13 @@ impl<'a> QuestionDesk<'a> {
     /// Waits for an event that the owner must handle, and prints messages meanwhile. Cancel-safe.
     pub async fn next(&mut self) -> DeskEvent {
         loop {
-            let news = match self.next_input().await {
-                DeskInput::Arrived(arrival) => self.on_message(arrival),
-                DeskInput::Withdrawn(said) => self.print_reply(said),
+            let event = match self.next_input().await {
+                DeskInput::Arrived(message) => self.on_message(message),
+                DeskInput::Withdrawn(reply) => self.print_reply(reply),
                 DeskInput::Done(outcome) => self.on_task_result(outcome),
             };
-            if let Some(news) = news {
-                return news;
+            if let Some(event) = event {
+                return event;
             }
         }
     }
@@ -207,9 +221,9 @@ impl<'a> QuestionDesk<'a> {
         loop {
             tokio::select! {
                 // The desk holds a sender, so the inbox never closes.
-                Some(arrival) = self.inbox.recv() => return DeskInput::Arrived(arrival),
-                said = self.queue.wait_for_withdrawal() => return DeskInput::Withdrawn(said),
-                Some(done) = self.works.join_next() => match done {
+                Some(message) = self.inbox.recv() => return DeskInput::Arrived(message),
+                reply = self.queue.wait_for_withdrawal() => return DeskInput::Withdrawn(reply),
+                Some(done) = self.tasks.join_next() => match done {
                     Ok(outcome) => return DeskInput::Done(outcome),
                     Err(error) if error.is_cancelled() => {}
                     Err(error) => tracing::warn!("a question task panicked: {error}"),
@@ -235,14 +249,14 @@ impl<'a> QuestionDesk<'a> {
     }
 
     /// Passes input to the open question.
-    pub fn on_input(&mut self, heard: DialogInput) -> DeskEvent {
-        let said = self.queue.on_input(heard);
-        self.print_reply(said);
-        DeskEvent::Table
+    pub fn on_input(&mut self, input: DialogInput) -> DeskEvent {
+        let reply = self.queue.on_input(input);
+        self.print_reply(reply);
+        DeskEvent::QuestionChanged
     }
 
-    fn on_message(&mut self, arrival: DeskMessage) -> Option<DeskEvent> {
-        match arrival {
+    fn on_message(&mut self, message: DeskMessage) -> Option<DeskEvent> {
+        match message {
             DeskMessage::Question(question) => self.enqueue(question),
             DeskMessage::Ask(ask) => self.on_ask(*ask),
         }
@@ -259,8 +273,8 @@ impl<'a> QuestionDesk<'a> {
             Ask::Sampling(ask, reply) => self.start_sampling(ask, reply),
             Ask::Login(ask, reply) => self.ask_login(&ask, reply),
             Ask::Approval(ask, reply) => {
-                let talk = ApprovalDialog::new(ask.server.as_str(), format!("\n  {}", ask.what.join("\n  ")));
-                self.enqueue(Box::new(DialogQuestion::about(ask.server.as_str(), talk, reply)))
+                let dialog = ApprovalDialog::new(ask.server.as_str(), format!("\n  {}", ask.what.join("\n  ")));
+                self.enqueue(Box::new(DialogQuestion::about(ask.server.as_str(), dialog, reply)))
             }
             // Dropping an unknown kind of question refuses it.
             _ => None,
@@ -269,16 +283,16 @@ impl<'a> QuestionDesk<'a> {
 
     fn ask_permission(&mut self, ask: &PermissionAsk, reply: AskReply<PermissionAnswer>) -> Option<DeskEvent> {
         let file = rule_file(self.session).map(|file| display_path(&file, &self.session.surroundings));
-        let talk = PermissionDialog::new(ask, file.as_deref(), ScreenSize::from_stderr());
-        self.enqueue(Box::new(DialogQuestion::about(ask.id.server.as_str(), talk, reply)))
+        let dialog = PermissionDialog::new(ask, file.as_deref(), ScreenSize::from_stderr());
+        self.enqueue(Box::new(DialogQuestion::about(ask.id.server.as_str(), dialog, reply)))
     }
 
     fn elicit(&mut self, ask: &ElicitationAsk, reply: AskReply<ElicitationResponse>) -> Option<DeskEvent> {
         let server = ask.server.as_str();
         match &ask.question {
             Elicitation::Form(form) => {
-                let talk = FormDialog::new(&UntrustedText::new(server).to_string(), form);
-                self.enqueue(Box::new(DialogQuestion::new(server, talk, reply)))
+                let dialog = FormDialog::new(&UntrustedText::new(server).to_string(), form);
+                self.enqueue(Box::new(DialogQuestion::new(server, dialog, reply)))
             }
             Elicitation::Url(request) => self.ask_link(server, request, reply),
         }
@@ -298,19 +312,19 @@ impl<'a> QuestionDesk<'a> {
                 return None;
             }
         };
-        let talk = LinkDialog::new(&UntrustedText::new(server).to_string(), &request.message, &link);
+        let dialog = LinkDialog::new(&UntrustedText::new(server).to_string(), &request.message, &link);
         let (console, opener) = (self.session.console.clone(), UrlOpener::from_environment(&self.session.surroundings));
         let open = move |answer: &ElicitationResponse| {
             if let ElicitationResponse::Accept(_) = answer {
                 question::open_link(&console, &opener, &link);
             }
         };
-        self.enqueue(Box::new(DialogQuestion::new(server, talk, reply).with_callback(open)))
+        self.enqueue(Box::new(DialogQuestion::new(server, dialog, reply).with_callback(open)))
     }
 
     fn ask_login(&mut self, ask: &LoginAsk, reply: AskReply<ConsentAnswer>) -> Option<DeskEvent> {
         match LoginDialog::new(ask) {
-            Ok(talk) => self.enqueue(Box::new(DialogQuestion::about(ask.server.as_str(), talk, reply))),
+            Ok(dialog) => self.enqueue(Box::new(DialogQuestion::about(ask.server.as_str(), dialog, reply))),
             Err(error) => {
                 let server = UntrustedText::new(ask.server.as_str());
                 self.session.console.warn(format_args!("login to {server} refused: {error}"));
@@ -324,14 +338,18 @@ impl<'a> QuestionDesk<'a> {
         ask: SamplingAsk,
         reply: AskReply<Result<RawJson, SamplingError>>,
     ) -> Option<DeskEvent> {
-        let Some(model) = self.lent.clone().filter(|_| self.works.len() < MAX_QUESTIONS) else {
-            let why = if self.lent.is_some() { "too many sampling requests at once" } else { "no model is selected" };
+        let Some(model) = self.sampling_model.clone().filter(|_| self.tasks.len() < MAX_QUESTIONS) else {
+            let why = if self.sampling_model.is_some() {
+                "too many sampling requests at once"
+            } else {
+                "no model is selected"
+            };
             reply.answer(Err(SamplingError::Failed(why.to_owned())));
             return None;
         };
-        let (slot, console) = (self.slot.clone(), self.session.console.clone());
-        self.works.spawn(async move {
-            sampling::sample(&slot, &console, &model, &ask, reply).await;
+        let (sender, console) = (self.sender.clone(), self.session.console.clone());
+        self.tasks.spawn(async move {
+            sampling::sample(&sender, &console, &model, &ask, reply).await;
             DeskTaskResult::Over
         });
         None
@@ -346,16 +364,16 @@ impl<'a> QuestionDesk<'a> {
             self.session.console.warn("too many pending questions, a new one was refused");
             return None;
         }
-        let said = self.queue.push(question);
-        self.print_reply(said)
+        let reply = self.queue.push(question);
+        self.print_reply(reply)
     }
 
-    fn print_reply(&mut self, said: QueueReply) -> Option<DeskEvent> {
-        if !said.text.is_empty() {
+    fn print_reply(&mut self, reply: QueueReply) -> Option<DeskEvent> {
+        if !reply.text.is_empty() {
             let console = &self.session.console;
-            console.say(wrap(&said.text, console.stderr_width()));
+            console.say(wrap(&reply.text, console.stderr_width()));
         }
-        said.is_table_changed.then_some(DeskEvent::Table)
+        reply.is_question_changed.then_some(DeskEvent::QuestionChanged)
     }
 
     fn on_task_result(&mut self, outcome: DeskTaskResult) -> Option<DeskEvent> {
@@ -382,7 +400,7 @@ impl<'a> QuestionDesk<'a> {
             self.session.console.say(render_failure(&failure));
             Vec::new()
         });
-        let mut news = None;
+        let mut event = None;
         let (current, rest) = std::mem::take(&mut self.requested).into_iter().partition(|(_, named)| *named == round);
         let current: Vec<(ConfiguredServer, u64)> = current;
         self.requested = rest;
@@ -393,24 +411,24 @@ impl<'a> QuestionDesk<'a> {
             }
             self.withdraw_approvals(|asked| is_same_entry(asked, &server));
             let (question, deciding) = approvals::approval_question(self.session, one);
-            let asked = self.works.spawn(async move { DeskTaskResult::Decided(Box::new(deciding.await)) });
+            let asked = self.tasks.spawn(async move { DeskTaskResult::Decided(Box::new(deciding.await)) });
             self.approving.push((server, asked));
-            news = self.enqueue(question).or(news);
+            event = self.enqueue(question).or(event);
         }
-        news
+        event
     }
 }
 
 impl QuestionSender {
     /// Queues a question of a desk task and waits for the answer. Returns `None` if the desk is gone. Dropping the
     /// future withdraws the question.
-    async fn ask_user<T>(&self, server: &str, talk: T) -> Option<T::Answer>
+    async fn ask_user<T>(&self, server: &str, dialog: T) -> Option<T::Answer>
     where
         T: question::Dialog + Send + 'static,
         T::Answer: Send,
     {
         let (reply, answer) = AskReply::pair();
-        let question = DeskMessage::Question(Box::new(DialogQuestion::new(server, talk, reply)));
+        let question = DeskMessage::Question(Box::new(DialogQuestion::new(server, dialog, reply)));
         self.inbox.send(question).await.ok()?;
         answer.await.ok()
     }

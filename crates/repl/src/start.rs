@@ -86,7 +86,7 @@ pub async fn run(args: &ReplArgs, session: &CommandSession) -> CommandResult {
     let model = models.display_name(args.model.as_deref());
     if model.is_some() {
         // Must precede the creation of the host, which declares its capabilities to servers.
-        question_desk.promise_model();
+        question_desk.declare_sampling();
     }
     let known = load_without_secrets(session, config).await;
     let host = start_managed(session, &known.entries, host_options(args, session, asker, &editor)).await?;

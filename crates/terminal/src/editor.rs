@@ -71,16 +71,16 @@ pub struct EditorOptions {
 /// Reads lines on a dedicated thread. Dropping it restores the terminal.
 pub struct InputEditor {
     typed: mpsc::Receiver<EditorInput>,
-    again: blocking::Sender<()>,
+    resume_tx: blocking::Sender<()>,
     asked: PromptState,
     /// `None` if input is not a terminal.
     terminal: Option<EditorTerminal>,
 }
 
-/// Channel ends of the reader thread. The thread waits on `again` before each line but the first.
+/// Channel ends of the reader thread. The thread waits on `resume_rx` before each line but the first.
 struct ReaderChannels {
     typed: mpsc::Sender<EditorInput>,
-    again: blocking::Receiver<()>,
+    resume_rx: blocking::Receiver<()>,
 }
 
 impl InputEditor {
@@ -90,19 +90,19 @@ impl InputEditor {
     ///
     /// Fails if the terminal cannot be set up.
     pub fn start(options: EditorOptions) -> Result<Self, Failure> {
-        let (typed, heard) = mpsc::channel(1);
-        let (again, permitted) = blocking::channel();
-        let (asked, ends) = (PromptState::default(), ReaderChannels { typed, again: permitted });
+        let (sender, typed) = mpsc::channel(1);
+        let (resume_tx, resume_rx) = blocking::channel();
+        let (asked, channels) = (PromptState::default(), ReaderChannels { typed: sender, resume_rx });
         let system = |error| Failure::other(format_args!("cannot set up the terminal: {error}"));
         let terminal = match terminal::prepare(&options.console) {
-            Some(prepared) => Some(prepared.start(options, asked.clone(), ends).map_err(system)?),
+            Some(prepared) => Some(prepared.start(options, asked.clone(), channels).map_err(system)?),
             None => {
-                let read = move || pipe::read_pipe(&options.console, &ends);
+                let read = move || pipe::read_pipe(&options.console, &channels);
                 wharf_threads::start_thread("wharf-stdin", read).map_err(Failure::other)?;
                 None
             }
         };
-        Ok(Self { typed: heard, again, asked, terminal })
+        Ok(Self { typed, resume_tx, asked, terminal })
     }
 
     /// Reports whether input is a terminal.
@@ -119,7 +119,7 @@ impl InputEditor {
     /// Allows the next line to be typed.
     pub fn resume(&self) {
         // The reader thread is gone after the end of input.
-        let _ = self.again.send(());
+        let _ = self.resume_tx.send(());
     }
 
     /// Sets the question that the line answers, or none, and redraws the prompt. Call it for every new question, but
@@ -136,8 +136,8 @@ impl ReaderChannels {
     /// Sends the input and waits until the next line is requested. Returns `false` if the editor is gone.
     fn send_and_wait(&self, typed: EditorInput) -> bool {
         // Discard surplus requests: they refer to the previous line.
-        while self.again.try_recv().is_ok() {}
-        self.typed.blocking_send(typed).is_ok() && self.again.recv().is_ok()
+        while self.resume_rx.try_recv().is_ok() {}
+        self.typed.blocking_send(typed).is_ok() && self.resume_rx.recv().is_ok()
     }
 }
 

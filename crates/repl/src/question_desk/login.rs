@@ -15,10 +15,10 @@ use wharf_terminal::managed_host::ManagedHost;
 use wharf_terminal::style::{GOOD, NAME, paint};
 
 /// Returns a visitor that asks for consent before each page.
-pub fn consent_visitor(managed_host: &ManagedHost<'_>, server: &str, slot: QuestionSender) -> Arc<dyn LoginBrowser> {
+pub fn consent_visitor(managed_host: &ManagedHost<'_>, server: &str, sender: QuestionSender) -> Arc<dyn LoginBrowser> {
     let visitor =
         accounts::login_visitor(managed_host.session, &managed_host.login_settings(server), LoginPageMode::Agreed);
-    Arc::new(ConsentVisitor { visitor, slot, server: server.to_owned() })
+    Arc::new(ConsentVisitor { visitor, sender, server: server.to_owned() })
 }
 
 /// Formats the result of a login.
@@ -33,21 +33,21 @@ pub fn format_login_result(server: &str, outcome: Result<(), HostError>) -> Stri
 
 struct ConsentVisitor {
     visitor: Arc<dyn LoginBrowser>,
-    slot: QuestionSender,
+    sender: QuestionSender,
     server: String,
 }
 
 struct ConsentVisit {
     visit: Box<dyn BrowserVisit>,
-    slot: QuestionSender,
+    sender: QuestionSender,
     server: String,
 }
 
 impl LoginBrowser for ConsentVisitor {
     fn prepare(&self) -> AuthFuture<Result<Box<dyn BrowserVisit>, VisitError>> {
-        let (preparing, slot, server) = (self.visitor.prepare(), self.slot.clone(), self.server.clone());
+        let (preparing, sender, server) = (self.visitor.prepare(), self.sender.clone(), self.server.clone());
         Box::pin(async move {
-            Ok(Box::new(ConsentVisit { visit: preparing.await?, slot, server }) as Box<dyn BrowserVisit>)
+            Ok(Box::new(ConsentVisit { visit: preparing.await?, sender, server }) as Box<dyn BrowserVisit>)
         })
     }
 }
@@ -58,9 +58,9 @@ impl BrowserVisit for ConsentVisit {
     }
 
     fn open_and_wait(self: Box<Self>, page: LoginPage) -> AuthFuture<Result<LoginCallback, VisitError>> {
-        let Self { visit, slot, server } = *self;
+        let Self { visit, sender, server } = *self;
         Box::pin(async move {
-            match slot.ask_consent(&server, &page).await {
+            match sender.ask_consent(&server, &page).await {
                 ConsentAnswer::Given => visit.open_and_wait(page).await,
                 ConsentAnswer::Refused => Err(VisitError::Declined),
             }
@@ -113,8 +113,8 @@ mod tests {
             (None, VisitError::Declined),
         ] {
             let (inbox, mut arrivals) = mpsc::channel(1);
-            let slot = QuestionSender { inbox, samples: Arc::default() };
-            let visit = Box::new(ConsentVisit { visit: Box::new(ImmediateVisit), slot, server: "docs".to_owned() });
+            let sender = QuestionSender { inbox, samples: Arc::default() };
+            let visit = Box::new(ConsentVisit { visit: Box::new(ImmediateVisit), sender, server: "docs".to_owned() });
             let mut page = LoginPage::new("https://a.example/authorize", "https://a.example", "state");
             page.scope = Some("read".to_owned());
             let person = async {

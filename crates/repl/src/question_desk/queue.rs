@@ -24,7 +24,7 @@ pub trait PendingQuestion: Send {
     fn begin(&self) -> String;
 
     /// Handles a line. Returns the next text, or `None` if the question is answered.
-    fn on_input(&mut self, heard: DialogInput) -> Option<String>;
+    fn on_input(&mut self, input: DialogInput) -> Option<String>;
 
     fn field(&self) -> InputField;
 
@@ -38,7 +38,7 @@ pub trait PendingQuestion: Send {
 pub struct DialogQuestion<T: Dialog> {
     server: String,
     is_from_server: bool,
-    talk: T,
+    dialog: T,
     /// `None` once answered.
     reply: Option<AskReply<T::Answer>>,
     then: Option<AnswerCallback<T::Answer>>,
@@ -60,19 +60,19 @@ pub struct QuestionQueue {
 pub struct QueueReply {
     pub text: String,
     /// True if another question is open now, or none is.
-    pub is_table_changed: bool,
+    pub is_question_changed: bool,
 }
 
 impl<T: Dialog> DialogQuestion<T> {
     /// Creates a question of a server. Its name is unescaped.
-    pub fn new(server: &str, talk: T, reply: AskReply<T::Answer>) -> Self {
+    pub fn new(server: &str, dialog: T, reply: AskReply<T::Answer>) -> Self {
         let server = UntrustedText::new(server).to_string();
-        Self { server, is_from_server: true, talk, reply: Some(reply), then: None }
+        Self { server, is_from_server: true, dialog, reply: Some(reply), then: None }
     }
 
     /// Creates a question of Wharf's own about a server.
-    pub fn about(server: &str, talk: T, reply: AskReply<T::Answer>) -> Self {
-        Self { is_from_server: false, ..Self::new(server, talk, reply) }
+    pub fn about(server: &str, dialog: T, reply: AskReply<T::Answer>) -> Self {
+        Self { is_from_server: false, ..Self::new(server, dialog, reply) }
     }
 
     /// Sets a callback to run before the answer is delivered.
@@ -104,14 +104,14 @@ where
     }
 
     fn begin(&self) -> String {
-        match self.talk.begin() {
+        match self.dialog.begin() {
             DialogStep::Ask { say, prompt } => question_text(&say, &prompt),
             DialogStep::Done(_) => String::new(),
         }
     }
 
-    fn on_input(&mut self, heard: DialogInput) -> Option<String> {
-        match self.talk.on_input(heard) {
+    fn on_input(&mut self, input: DialogInput) -> Option<String> {
+        match self.dialog.on_input(input) {
             DialogStep::Ask { say, prompt } => Some(question_text(&say, &prompt)),
             DialogStep::Done(answer) => {
                 self.answer(answer);
@@ -121,7 +121,7 @@ where
     }
 
     fn field(&self) -> InputField {
-        self.talk.field()
+        self.dialog.field()
     }
 
     fn poll_withdrawn(&mut self, context: &mut Context<'_>) -> Poll<()> {
@@ -161,20 +161,20 @@ impl QuestionQueue {
         self.open.push_back(question);
         match self.open.len() {
             1 => self.open_question(String::new()),
-            _ => QueueReply { text: self.waiting_count().unwrap_or_default(), is_table_changed: false },
+            _ => QueueReply { text: self.waiting_count().unwrap_or_default(), is_question_changed: false },
         }
     }
 
     /// Passes a line to the open question. A line for a withdrawn question is discarded.
-    pub fn on_input(&mut self, heard: DialogInput) -> QueueReply {
+    pub fn on_input(&mut self, input: DialogInput) -> QueueReply {
         let Some(question) = self.open.front_mut() else {
-            return QueueReply { text: String::new(), is_table_changed: false };
+            return QueueReply { text: String::new(), is_question_changed: false };
         };
         if !question.has_receiver() {
             return self.remove(0);
         }
-        match question.on_input(heard) {
-            Some(text) => QueueReply { text, is_table_changed: true },
+        match question.on_input(input) {
+            Some(text) => QueueReply { text, is_question_changed: true },
             None => {
                 self.open.pop_front();
                 self.open_question(String::new())
@@ -195,7 +195,7 @@ impl QuestionQueue {
 
     fn remove(&mut self, at: usize) -> QueueReply {
         let Some(question) = self.open.remove(at) else {
-            return QueueReply { text: String::new(), is_table_changed: false };
+            return QueueReply { text: String::new(), is_question_changed: false };
         };
         let server = paint(NAME, question.server());
         let gone = match (self.is_run_cancelled, question.is_from_server()) {
@@ -206,7 +206,7 @@ impl QuestionQueue {
         };
         match at {
             0 => self.open_question(gone),
-            _ => QueueReply { text: gone, is_table_changed: false },
+            _ => QueueReply { text: gone, is_question_changed: false },
         }
     }
 
@@ -215,7 +215,7 @@ impl QuestionQueue {
         let question = self.open.front().map(|question| question.begin());
         let parts = [Some(words).filter(|words| !words.is_empty()), self.waiting_count(), question];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
-        QueueReply { text: parts.join("\n"), is_table_changed: true }
+        QueueReply { text: parts.join("\n"), is_question_changed: true }
     }
 
     /// Formats the number of further questions.
@@ -248,9 +248,9 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(said: &QueueReply, text: &str, is_table_changed: bool) {
-        let shown = anstream::adapter::strip_str(&said.text).to_string();
-        assert_eq!((shown.as_str(), said.is_table_changed), (text, is_table_changed));
+    fn check(reply: &QueueReply, text: &str, is_question_changed: bool) {
+        let shown = anstream::adapter::strip_str(&reply.text).to_string();
+        assert_eq!((shown.as_str(), reply.is_question_changed), (text, is_question_changed));
     }
 
     #[tokio::test]
@@ -303,8 +303,8 @@ mod tests {
             tokio::task::yield_now().await;
             drop(first);
         };
-        let (said, ()) = tokio::join!(queue.wait_for_withdrawal(), leaving);
-        assert!(said.text.contains("one") && said.is_table_changed, "{said:?}");
+        let (reply, ()) = tokio::join!(queue.wait_for_withdrawal(), leaving);
+        assert!(reply.text.contains("one") && reply.is_question_changed, "{reply:?}");
     }
 
     #[tokio::test]
@@ -325,10 +325,10 @@ mod tests {
     #[tokio::test]
     async fn callback_runs_before_the_answer() {
         let (reply, answer) = AskReply::pair();
-        let (heard, follows) = std::sync::mpsc::channel();
+        let (callback_tx, follows) = std::sync::mpsc::channel();
         let question = DialogQuestion::new("one", ApprovalDialog::new("one", String::new()), reply);
         let mut queue = QuestionQueue::default();
-        queue.push(Box::new(question.with_callback(move |consent| heard.send(*consent).unwrap())));
+        queue.push(Box::new(question.with_callback(move |consent| callback_tx.send(*consent).unwrap())));
         queue.on_input(line("y"));
         assert_eq!((follows.try_recv(), answer.await), (Ok(ConsentAnswer::Given), Ok(ConsentAnswer::Given)));
     }

@@ -26,21 +26,21 @@ struct SampledResponse {
 
 /// Handles a sampling request and replies. Ends immediately if the server withdraws the request.
 pub async fn sample(
-    slot: &QuestionSender,
+    sender: &QuestionSender,
     console: &Console,
     model: &Model,
     ask: &SamplingAsk,
     mut reply: AskReply<Result<RawJson, SamplingError>>,
 ) {
     let outcome = tokio::select! {
-        outcome = run_request(slot, console, model, ask) => outcome,
+        outcome = run_request(sender, console, model, ask) => outcome,
         () = reply.wait_withdrawn() => return,
     };
     reply.answer(outcome);
 }
 
 async fn run_request(
-    slot: &QuestionSender,
+    sender: &QuestionSender,
     console: &Console,
     model: &Model,
     ask: &SamplingAsk,
@@ -55,7 +55,7 @@ async fn run_request(
         max_tokens: request.max_tokens,
         text: &text,
     };
-    require_consent(slot.ask_user(server, SamplingDialog::for_request(&wanted, ScreenSize::from_stderr())).await)?;
+    require_consent(sender.ask_user(server, SamplingDialog::for_request(&wanted, ScreenSize::from_stderr())).await)?;
     let limit = u32::try_from(request.max_tokens).unwrap_or(u32::MAX).max(1);
     let answer = generate(&model.clone().with_max_tokens(limit), &conversation).await.map_err(|error| {
         // The details go only to the user: they may reveal the endpoint or billing.
@@ -64,7 +64,7 @@ async fn run_request(
         SamplingError::Failed("the model request failed".to_owned())
     })?;
     require_consent(
-        slot.ask_user(server, SamplingDialog::for_response(server, &answer.text, ScreenSize::from_stderr())).await,
+        sender.ask_user(server, SamplingDialog::for_response(server, &answer.text, ScreenSize::from_stderr())).await,
     )?;
     sampling_result(&model.provider().model, &answer)
         .ok_or_else(|| SamplingError::Failed("the response could not be serialized".to_owned()))

@@ -68,10 +68,10 @@ async fn every_permission_answer_is_delivered() {
         (vec![DialogInput::End], No),
     ] {
         let answer = permission(&*asker, "math");
-        assert_eq!(question_desk.next().await, DeskEvent::Table);
+        assert_eq!(question_desk.next().await, DeskEvent::QuestionChanged);
         assert_eq!((question_desk.waiting(), question_desk.field().unwrap().choices.len()), (1, 5));
-        for heard in lines {
-            assert_eq!(question_desk.on_input(heard), DeskEvent::Table);
+        for input in lines {
+            assert_eq!(question_desk.on_input(input), DeskEvent::QuestionChanged);
         }
         assert_eq!(answer.await.unwrap(), expected);
         assert!(question_desk.waiting() == 0 && question_desk.field().is_none());
@@ -90,12 +90,12 @@ async fn questions_of_several_kinds_queue_and_can_be_withdrawn() {
     );
     let (reply, page) = AskReply::pair();
     asker.ask(Ask::Page(PageAsk { server: server("demo") }, reply));
-    assert_eq!(question_desk.next().await, DeskEvent::Table);
+    assert_eq!(question_desk.next().await, DeskEvent::QuestionChanged);
     drop(first);
     // The form may arrive before or after the queue is empty.
     let is_form = |field: InputField| field.check.is_some();
     while !question_desk.field().is_some_and(is_form) {
-        assert_eq!(question_desk.next().await, DeskEvent::Table);
+        assert_eq!(question_desk.next().await, DeskEvent::QuestionChanged);
     }
     let field = question_desk.field().unwrap();
     assert_eq!((field.echo, field.check.unwrap()("12")), (EchoMode::Shown, Err("must be at most 9".to_owned())));
@@ -121,7 +121,7 @@ async fn unsafe_urls_are_refused_without_asking() {
     let (reply, login) = AskReply::pair();
     asker.ask(Ask::Login(LoginAsk::new(server("demo"), "javascript:alert(1)", "https://a.example"), reply));
     let after = permission(&*asker, "math");
-    assert_eq!(question_desk.next().await, DeskEvent::Table);
+    assert_eq!(question_desk.next().await, DeskEvent::QuestionChanged);
     assert_eq!(link.await.unwrap(), ElicitationResponse::Decline);
     assert!(login.await.is_err());
     question_desk.on_input(line("n"));
@@ -136,7 +136,7 @@ async fn link_is_accepted_or_declined() {
     let question = r#"{"mode":"url","message":"m","url":"https://a.example/","elicitationId":"1"}"#;
     for (typed, expected) in [("y", ElicitationResponse::Accept(None)), ("n", ElicitationResponse::Decline)] {
         let link = elicitation(&*asker, question);
-        assert_eq!(question_desk.next().await, DeskEvent::Table);
+        assert_eq!(question_desk.next().await, DeskEvent::QuestionChanged);
         question_desk.on_input(line(typed));
         assert_eq!(link.await.unwrap(), expected);
     }
@@ -156,20 +156,21 @@ async fn sampling_is_declared_while_a_model_is_lent() {
         max_tokens: 100,
         headers: Vec::new(),
     };
-    question_desk.lend_model(Some(Model::new(provider, Net::open(&NetOptions::default()).await.unwrap()).unwrap()));
+    question_desk
+        .set_sampling_model(Some(Model::new(provider, Net::open(&NetOptions::default()).await.unwrap()).unwrap()));
     assert!(asker.supports_sampling());
     let refused = sampling(&*asker);
-    assert_eq!(question_desk.next().await, DeskEvent::Table);
+    assert_eq!(question_desk.next().await, DeskEvent::QuestionChanged);
     question_desk.on_input(line("n"));
     tokio::select! {
         answer = refused => assert_eq!(answer.unwrap().unwrap_err(), SamplingError::Declined),
-        news = question_desk.next() => panic!("{news:?}"),
+        event = question_desk.next() => panic!("{event:?}"),
     }
-    question_desk.lend_model(None);
+    question_desk.set_sampling_model(None);
     let unlent = sampling(&*asker);
     tokio::select! {
         answer = unlent => assert_eq!(answer.unwrap().unwrap_err(), SamplingError::Failed("no model is selected".to_owned())),
-        news = question_desk.next() => panic!("{news:?}"),
+        event = question_desk.next() => panic!("{event:?}"),
     }
 }
 
@@ -181,12 +182,12 @@ async fn questions_over_the_limit_are_refused() {
     let mut answers: Vec<_> = (0..MAX_QUESTIONS + 1).map(|_| permission(&*asker, "math")).collect();
     assert!(answers.pop().unwrap().await.is_err());
     for _ in 0..MAX_QUESTIONS {
-        let arrival = question_desk.inbox.recv().await.unwrap();
-        question_desk.on_message(arrival);
+        let message = question_desk.inbox.recv().await.unwrap();
+        question_desk.on_message(message);
     }
     let surplus = permission(&*asker, "math");
-    let arrival = question_desk.inbox.recv().await.unwrap();
-    assert_eq!((question_desk.on_message(arrival), question_desk.waiting()), (None, MAX_QUESTIONS));
+    let message = question_desk.inbox.recv().await.unwrap();
+    assert_eq!((question_desk.on_message(message), question_desk.waiting()), (None, MAX_QUESTIONS));
     assert!(surplus.await.is_err());
     drop(question_desk);
     assert!(answers.pop().unwrap().await.is_err());
@@ -203,7 +204,7 @@ async fn approving(session: &CommandSession) -> QuestionDesk<'_> {
     let (mut question_desk, _asker) = QuestionDesk::new(session);
     let config = session.configuration.config().unwrap();
     question_desk.ask_approvals(config.servers.clone(), Arc::clone(config));
-    assert_eq!((question_desk.next().await, question_desk.waiting()), (DeskEvent::Table, 2));
+    assert_eq!((question_desk.next().await, question_desk.waiting()), (DeskEvent::QuestionChanged, 2));
     question_desk
 }
 
@@ -227,7 +228,7 @@ async fn stale_approval_question_is_withdrawn() {
     let session = in_project(&home);
     let mut question_desk = approving(&session).await;
     question_desk.withdraw_approvals(|server| server.name.as_str() == "one");
-    assert_eq!((question_desk.next().await, question_desk.waiting()), (DeskEvent::Table, 1));
+    assert_eq!((question_desk.next().await, question_desk.waiting()), (DeskEvent::QuestionChanged, 1));
     question_desk.on_input(line("y"));
     assert_eq!(question_desk.next().await, DeskEvent::Approved("two".to_owned()));
 }
@@ -291,7 +292,7 @@ async fn login_question_is_answered() {
     for (typed, expected) in [("y", ConsentAnswer::Given), ("", ConsentAnswer::Refused)] {
         let (reply, answer) = AskReply::pair();
         asker.ask(Ask::Login(LoginAsk::new(server("docs"), "https://a.example/authorize", "https://a.example"), reply));
-        assert_eq!(question_desk.next().await, DeskEvent::Table);
+        assert_eq!(question_desk.next().await, DeskEvent::QuestionChanged);
         question_desk.on_input(line(typed));
         assert_eq!(answer.await.unwrap(), expected);
     }

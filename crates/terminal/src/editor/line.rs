@@ -35,7 +35,7 @@ pub struct LineHelper {
     pub console: Arc<Console>,
     pub completions: Arc<dyn LineCompleter>,
     /// Set when the editor is being dropped.
-    pub leaving: Arc<AtomicBool>,
+    pub is_closing: Arc<AtomicBool>,
     /// Notified once, when the prompt is drawn for the first time.
     pub ready: RefCell<Option<SyncSender<()>>>,
     pub updating: Cell<StatusLineMode>,
@@ -56,7 +56,7 @@ impl Highlighter for LineHelper {
 
     /// Prints pending output before the prompt: only here is its row known to be empty.
     fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, prompt: &'p str, default: bool) -> Cow<'b, str> {
-        if self.leaving.load(Ordering::SeqCst) {
+        if self.is_closing.load(Ordering::SeqCst) {
             // Does not run the panic hook. Unwinding is the only way out of `readline`.
             std::panic::resume_unwind(Box::new(EditorClosed));
         }

@@ -9,17 +9,17 @@ use crate::console::Console;
 const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// Sends each line up to the end of input. A blocking read cannot be interrupted, so this thread is never joined.
-pub fn read_pipe(console: &Console, ends: &ReaderChannels) {
+pub fn read_pipe(console: &Console, channels: &ReaderChannels) {
     let mut input = io::stdin().lock();
     while let Ok(Some(line)) = next_line(&mut input) {
         if line.is_cut {
             console.warn("an input line is longer than 1 MiB and was truncated");
         }
-        if !ends.send_and_wait(EditorInput::Line { text: line.text, began: LineStart::After }) {
+        if !channels.send_and_wait(EditorInput::Line { text: line.text, began: LineStart::After }) {
             return;
         }
     }
-    ends.send_and_wait(EditorInput::End);
+    channels.send_and_wait(EditorInput::End);
 }
 
 #[derive(Debug, PartialEq, Eq)]

@@ -13,11 +13,11 @@ pub struct PromptState(Arc<Mutex<PromptInner>>);
 struct PromptInner {
     field: Option<Arc<InputField>>,
     /// Incremented on every change of the field.
-    number: u64,
-    /// Value of `number` when the prompt was last drawn, that is, the question the user has seen.
-    seen: u64,
+    question_number: u64,
+    /// Value of `question_number` when the prompt was last drawn, that is, the question the user has seen.
+    seen_question: u64,
     begun: Option<LineOrigin>,
-    ahead: TypeAhead,
+    type_ahead: TypeAhead,
 }
 
 /// Handling of keys pressed before the question was drawn.
@@ -25,17 +25,17 @@ struct PromptInner {
 enum TypeAhead {
     /// Keys are accepted.
     #[default]
-    Taken,
+    Accept,
     /// Keys are ignored; the prompt has not been drawn yet.
-    PassedOver,
+    IgnoreUntilDrawn,
     /// Keys are ignored until the next redraw, which the editor performs after it has read all pending input.
-    Drained,
+    IgnoreUntilRedrawn,
 }
 
 /// Start of the current line.
 #[derive(Debug, Clone, Copy)]
 struct LineOrigin {
-    number: u64,
+    question_number: u64,
     echo: EchoMode,
     /// True if the line was begun as an answer.
     is_answer: bool,
@@ -45,7 +45,7 @@ struct LineOrigin {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EnteredLine {
     pub began: LineStart,
-    pub fate: LineDisposition,
+    pub disposition: LineDisposition,
 }
 
 /// Visibility of the question to the user.
@@ -58,19 +58,19 @@ pub enum QuestionVisibility {
 /// Handling of an entered line besides delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineDisposition {
-    Remembered,
-    Forgotten,
+    SaveToHistory,
+    Skip,
     /// An answer to a closed question. It is discarded.
-    ThrownAway,
+    Discard,
 }
 
 impl PromptState {
     /// Sets or clears the question.
     pub fn set_field(&self, field: Option<InputField>) {
-        let mut table = self.lock();
-        if field.is_some() || table.field.is_some() {
-            table.field = field.map(Arc::new);
-            table.number += 1;
+        let mut state = self.lock();
+        if field.is_some() || state.field.is_some() {
+            state.field = field.map(Arc::new);
+            state.question_number += 1;
         }
     }
 
@@ -81,54 +81,54 @@ impl PromptState {
 
     /// Starts a line. Keys typed ahead do not answer a question that has not been drawn.
     pub fn begin_line(&self) {
-        let mut table = self.lock();
-        let is_unseen = table.field.is_some() && table.seen != table.number;
-        table.ahead = if is_unseen { TypeAhead::PassedOver } else { TypeAhead::Taken };
+        let mut state = self.lock();
+        let is_unseen = state.field.is_some() && state.seen_question != state.question_number;
+        state.type_ahead = if is_unseen { TypeAhead::IgnoreUntilDrawn } else { TypeAhead::Accept };
     }
 
     /// Records that the prompt is drawn below all printed output. Returns [`QuestionVisibility::NotYet`] if it must be drawn again
     /// before the user can answer.
     pub fn on_prompt_drawn(&self) -> QuestionVisibility {
-        let mut table = self.lock();
-        if table.ahead == TypeAhead::PassedOver {
-            table.ahead = TypeAhead::Drained;
+        let mut state = self.lock();
+        if state.type_ahead == TypeAhead::IgnoreUntilDrawn {
+            state.type_ahead = TypeAhead::IgnoreUntilRedrawn;
             return QuestionVisibility::NotYet;
         }
-        (table.ahead, table.seen) = (TypeAhead::Taken, table.number);
+        (state.type_ahead, state.seen_question) = (TypeAhead::Accept, state.question_number);
         QuestionVisibility::Yes
     }
 
     /// Reports whether a key pressed now is ignored.
     pub fn ignores_keys(&self) -> bool {
-        self.lock().ahead != TypeAhead::Taken
+        self.lock().type_ahead != TypeAhead::Accept
     }
 
     /// Records the current text of the line.
     pub fn on_line_changed(&self, line: &str) {
-        let mut table = self.lock();
-        let now = table.line_origin();
-        table.begun = if line.is_empty() { None } else { table.begun.or(Some(now)) };
+        let mut state = self.lock();
+        let now = state.line_origin();
+        state.begun = if line.is_empty() { None } else { state.begun.or(Some(now)) };
     }
 
     /// Returns the visibility of the line. It is hidden while a secret is requested, or if the line was begun as one.
     pub fn echo(&self) -> EchoMode {
-        let table = self.lock();
-        table.begun.map(|begun| begun.echo).filter(|echo| *echo == EchoMode::Hidden).unwrap_or_else(|| table.echo())
+        let state = self.lock();
+        state.begun.map(|begun| begun.echo).filter(|echo| *echo == EchoMode::Hidden).unwrap_or_else(|| state.echo())
     }
 
     /// Ends the current line and starts the next one.
     pub fn end_line(&self) -> EnteredLine {
-        let mut table = self.lock();
-        let now = table.line_origin();
-        let begun = table.begun.take().unwrap_or(now);
-        let began = if begun.number == table.number { LineStart::After } else { LineStart::Before };
-        let fate = match (began, begun.is_answer, &table.field) {
-            (LineStart::Before, true, _) => LineDisposition::ThrownAway,
-            (_, _, None) => LineDisposition::Remembered,
-            (LineStart::Before, _, Some(field)) if field.echo == EchoMode::Shown => LineDisposition::Remembered,
-            _ => LineDisposition::Forgotten,
+        let mut state = self.lock();
+        let now = state.line_origin();
+        let begun = state.begun.take().unwrap_or(now);
+        let began = if begun.question_number == state.question_number { LineStart::After } else { LineStart::Before };
+        let disposition = match (began, begun.is_answer, &state.field) {
+            (LineStart::Before, true, _) => LineDisposition::Discard,
+            (_, _, None) => LineDisposition::SaveToHistory,
+            (LineStart::Before, _, Some(field)) if field.echo == EchoMode::Shown => LineDisposition::SaveToHistory,
+            _ => LineDisposition::Skip,
         };
-        EnteredLine { began, fate }
+        EnteredLine { began, disposition }
     }
 
     fn lock(&self) -> MutexGuard<'_, PromptInner> {
@@ -139,8 +139,8 @@ impl PromptState {
 impl PromptInner {
     /// Returns the start of a line begun now.
     fn line_origin(&self) -> LineOrigin {
-        let is_answer = self.field.is_some() && self.seen == self.number;
-        LineOrigin { number: self.seen, echo: self.echo(), is_answer }
+        let is_answer = self.field.is_some() && self.seen_question == self.question_number;
+        LineOrigin { question_number: self.seen_question, echo: self.echo(), is_answer }
     }
 
     fn echo(&self) -> EchoMode {
@@ -162,63 +162,63 @@ mod tests {
     use PromptOperation::{Ask, See, Type, Withdraw};
 
     #[track_caller]
-    fn check(steps: &[PromptOperation], began: LineStart, fate: LineDisposition) {
-        let asked = PromptState::default();
+    fn check(steps: &[PromptOperation], began: LineStart, disposition: LineDisposition) {
+        let state = PromptState::default();
         for step in steps {
             match step {
-                Ask(echo) => asked.set_field(Some(InputField { echo: *echo, check: None, choices: Vec::new() })),
-                Withdraw => asked.set_field(None),
-                See => assert_eq!(asked.on_prompt_drawn(), QuestionVisibility::Yes),
-                Type(line) => asked.on_line_changed(line),
+                Ask(echo) => state.set_field(Some(InputField { echo: *echo, check: None, choices: Vec::new() })),
+                Withdraw => state.set_field(None),
+                See => assert_eq!(state.on_prompt_drawn(), QuestionVisibility::Yes),
+                Type(line) => state.on_line_changed(line),
             }
         }
-        assert_eq!(asked.end_line(), EnteredLine { began, fate });
+        assert_eq!(state.end_line(), EnteredLine { began, disposition });
     }
 
     #[test]
     fn answer_must_begin_after_the_question_is_drawn() {
         use EchoMode::{Hidden, Shown};
-        use LineDisposition::{Forgotten, Remembered, ThrownAway};
+        use LineDisposition::{Discard, SaveToHistory, Skip};
         use LineStart::{After, Before};
-        check(&[See, Type("a")], After, Remembered);
-        check(&[See, Type("a"), Withdraw], After, Remembered);
-        check(&[See, Ask(Shown), See, Type("y")], After, Forgotten);
-        check(&[See, Ask(Shown), See], After, Forgotten);
-        check(&[See, Ask(Shown)], Before, Remembered);
-        check(&[See, Type("h"), Ask(Shown), See, Type("hi")], Before, Remembered);
-        check(&[See, Ask(Shown), Type("y"), See, Type("yes")], Before, Remembered);
-        check(&[See, Type("h"), Ask(Shown), See, Type(""), Type("y")], After, Forgotten);
-        check(&[See, Ask(Shown), See, Type("y"), Ask(Shown), See], Before, ThrownAway);
-        check(&[See, Ask(Shown), See, Type("y"), Withdraw, See], Before, ThrownAway);
-        check(&[See, Type("h"), Ask(Hidden), See, Type("hi")], Before, Forgotten);
-        check(&[See, Ask(Hidden), See, Type("s")], After, Forgotten);
-        check(&[See, Ask(Hidden), See, Type("s"), Withdraw, See], Before, ThrownAway);
-        check(&[See, Ask(Hidden), See, Type("s"), Ask(Shown), See], Before, ThrownAway);
+        check(&[See, Type("a")], After, SaveToHistory);
+        check(&[See, Type("a"), Withdraw], After, SaveToHistory);
+        check(&[See, Ask(Shown), See, Type("y")], After, Skip);
+        check(&[See, Ask(Shown), See], After, Skip);
+        check(&[See, Ask(Shown)], Before, SaveToHistory);
+        check(&[See, Type("h"), Ask(Shown), See, Type("hi")], Before, SaveToHistory);
+        check(&[See, Ask(Shown), Type("y"), See, Type("yes")], Before, SaveToHistory);
+        check(&[See, Type("h"), Ask(Shown), See, Type(""), Type("y")], After, Skip);
+        check(&[See, Ask(Shown), See, Type("y"), Ask(Shown), See], Before, Discard);
+        check(&[See, Ask(Shown), See, Type("y"), Withdraw, See], Before, Discard);
+        check(&[See, Type("h"), Ask(Hidden), See, Type("hi")], Before, Skip);
+        check(&[See, Ask(Hidden), See, Type("s")], After, Skip);
+        check(&[See, Ask(Hidden), See, Type("s"), Withdraw, See], Before, Discard);
+        check(&[See, Ask(Hidden), See, Type("s"), Ask(Shown), See], Before, Discard);
     }
 
     #[test]
     fn line_begun_as_a_secret_stays_hidden() {
-        let asked = PromptState::default();
-        asked.set_field(Some(InputField { echo: EchoMode::Hidden, check: None, choices: Vec::new() }));
-        asked.on_prompt_drawn();
-        asked.on_line_changed("s");
-        asked.set_field(None);
-        assert_eq!(asked.echo(), EchoMode::Hidden);
-        asked.end_line();
-        assert_eq!(asked.echo(), EchoMode::Shown);
+        let state = PromptState::default();
+        state.set_field(Some(InputField { echo: EchoMode::Hidden, check: None, choices: Vec::new() }));
+        state.on_prompt_drawn();
+        state.on_line_changed("s");
+        state.set_field(None);
+        assert_eq!(state.echo(), EchoMode::Hidden);
+        state.end_line();
+        assert_eq!(state.echo(), EchoMode::Shown);
     }
 
     #[test]
     fn type_ahead_is_not_an_answer() {
-        let asked = PromptState::default();
-        asked.begin_line();
-        assert_eq!((asked.ignores_keys(), asked.on_prompt_drawn()), (false, QuestionVisibility::Yes));
-        asked.set_field(Some(InputField { echo: EchoMode::Shown, check: None, choices: Vec::new() }));
-        asked.begin_line();
-        assert_eq!((asked.ignores_keys(), asked.on_prompt_drawn()), (true, QuestionVisibility::NotYet));
-        assert_eq!((asked.ignores_keys(), asked.on_prompt_drawn()), (true, QuestionVisibility::Yes));
-        assert!(!asked.ignores_keys());
-        asked.begin_line();
-        assert!(!asked.ignores_keys());
+        let state = PromptState::default();
+        state.begin_line();
+        assert_eq!((state.ignores_keys(), state.on_prompt_drawn()), (false, QuestionVisibility::Yes));
+        state.set_field(Some(InputField { echo: EchoMode::Shown, check: None, choices: Vec::new() }));
+        state.begin_line();
+        assert_eq!((state.ignores_keys(), state.on_prompt_drawn()), (true, QuestionVisibility::NotYet));
+        assert_eq!((state.ignores_keys(), state.on_prompt_drawn()), (true, QuestionVisibility::Yes));
+        assert!(!state.ignores_keys());
+        state.begin_line();
+        assert!(!state.ignores_keys());
     }
 }

@@ -35,9 +35,9 @@ const THREAD_TIMEOUT: Duration = Duration::from_secs(1);
 pub struct EditorTerminal {
     console: Arc<Console>,
     screen: EditorScreen,
-    leaving: Arc<AtomicBool>,
+    is_closing: Arc<AtomicBool>,
     /// Disconnected when the thread has ended.
-    left: Receiver<()>,
+    thread_end: Receiver<()>,
 }
 
 /// An editor that has not changed its terminal yet.
@@ -67,10 +67,15 @@ pub fn prepare(console: &Console) -> Option<UnstartedEditor<impl ExternalPrinter
 
 impl<P: ExternalPrinter + Send + 'static> UnstartedEditor<P> {
     /// Shows the prompt and starts the reader thread.
-    pub fn start(self, options: EditorOptions, asked: PromptState, ends: ReaderChannels) -> io::Result<EditorTerminal> {
+    pub fn start(
+        self,
+        options: EditorOptions,
+        asked: PromptState,
+        channels: ReaderChannels,
+    ) -> io::Result<EditorTerminal> {
         let Self { mut editor, printer } = self;
         let EditorOptions { console, history, completions } = options;
-        let (screen, leaving, pressed) =
+        let (screen, is_closing, pressed) =
             (EditorScreen::default(), Arc::<AtomicBool>::default(), PressedEnding::default());
         let (ready, is_ready) = sync_channel(1);
         bind_keys(&mut editor, &asked, &pressed);
@@ -80,21 +85,21 @@ impl<P: ExternalPrinter + Send + 'static> UnstartedEditor<P> {
             screen: screen.clone(),
             console: console.clone(),
             completions,
-            leaving: leaving.clone(),
+            is_closing: is_closing.clone(),
             ready: RefCell::new(Some(ready)),
             updating: Cell::new(StatusLineMode::Shown),
         }));
         terminal_mode::enter_raw_mode()?;
-        let (leave, left) = sync_channel::<()>(0);
+        let (thread_alive, thread_end) = sync_channel::<()>(0);
         let mut lines = LineReader { editor, asked, pressed, screen: screen.clone(), history: None };
         // From here on, dropping `terminal` undoes every change.
-        let terminal = EditorTerminal { console: console.clone(), screen, leaving, left };
+        let terminal = EditorTerminal { console: console.clone(), screen, is_closing, thread_end };
         console.attach_overlay(Arc::new(terminal.screen.clone()));
         terminal.screen.start(printer)?;
         wharf_threads::start_thread("editor", move || {
             lines.load_history(history.as_deref(), &console);
-            lines.run(&ends);
-            drop((lines, leave));
+            lines.run(&channels);
+            drop((lines, thread_alive));
         })?;
         let _ = is_ready.recv_timeout(THREAD_TIMEOUT);
         Ok(terminal)
@@ -110,10 +115,10 @@ impl EditorTerminal {
 
 impl Drop for EditorTerminal {
     fn drop(&mut self) {
-        self.leaving.store(true, Ordering::SeqCst);
+        self.is_closing.store(true, Ordering::SeqCst);
         self.screen.redraw();
         // Wait for the thread: it restores its own terminal settings before it ends.
-        let _ = self.left.recv_timeout(THREAD_TIMEOUT);
+        let _ = self.thread_end.recv_timeout(THREAD_TIMEOUT);
         self.console.detach_overlay();
         self.screen.close();
         terminal_mode::restore();
@@ -154,11 +159,11 @@ impl LineReader {
     }
 
     /// Reads lines until the receiver is gone.
-    fn run(&mut self, ends: &ReaderChannels) {
+    fn run(&mut self, channels: &ReaderChannels) {
         loop {
             match self.read() {
                 LineReadOutcome::Typed(typed) => {
-                    if !ends.send_and_wait(typed) {
+                    if !channels.send_and_wait(typed) {
                         return;
                     }
                 }
@@ -191,10 +196,10 @@ impl LineReader {
     }
 
     fn accept_line(&mut self, line: String, entered: EnteredLine) -> Option<EditorInput> {
-        match entered.fate {
-            LineDisposition::Remembered => self.remember(&line),
-            LineDisposition::Forgotten => {}
-            LineDisposition::ThrownAway => {
+        match entered.disposition {
+            LineDisposition::SaveToHistory => self.save_to_history(&line),
+            LineDisposition::Skip => {}
+            LineDisposition::Discard => {
                 self.screen.print("(input discarded: the question is no longer open)".to_owned());
                 return None;
             }
@@ -202,7 +207,7 @@ impl LineReader {
         Some(EditorInput::Line { text: multiline::join_lines(&line), began: entered.began })
     }
 
-    fn remember(&mut self, line: &str) {
+    fn save_to_history(&mut self, line: &str) {
         let is_new = self.editor.add_history_entry(line).unwrap_or(false);
         if let Some(history) = self.history.as_mut().filter(|_| is_new) {
             // A failed write is ignored; the next one may succeed.

@@ -51,9 +51,9 @@ async fn person(mut inbox: mpsc::Receiver<DeskMessage>, lines: &[&str]) -> Vec<S
     shown
 }
 
-fn slot() -> (QuestionSender, mpsc::Receiver<DeskMessage>) {
-    let (inbox, arrivals) = mpsc::channel(4);
-    (QuestionSender { inbox, samples: Arc::default() }, arrivals)
+fn sender() -> (QuestionSender, mpsc::Receiver<DeskMessage>) {
+    let (inbox, messages) = mpsc::channel(4);
+    (QuestionSender { inbox, samples: Arc::default() }, messages)
 }
 
 fn console() -> Console {
@@ -90,9 +90,9 @@ async fn sampling_requires_consent_before_and_after() {
     ] {
         let script = Script { keyless: true, ..Script::from_turns([modeld::Answer::text("High water at six.")]) };
         let api = Modeld::start(script).unwrap();
-        let ((slot, arrivals), (reply, answered)) = (slot(), AskReply::pair());
+        let ((sender, messages), (reply, answered)) = (sender(), AskReply::pair());
         let (console, model, ask) = (console(), model(&api).await, ask());
-        let (shown, ()) = tokio::join!(person(arrivals, lines), sample(&slot, &console, &model, &ask, reply));
+        let (shown, ()) = tokio::join!(person(messages, lines), sample(&sender, &console, &model, &ask, reply));
         assert_eq!(answered.await.unwrap().as_ref().map(|raw| raw.as_str()), answer.as_ref().map(|text| &**text));
         assert!(shown[0].contains("demo requests a completion from small: 3 messages, at most 50 tokens"), "{shown:?}");
         assert!(shown.get(1).is_none_or(|review| review.contains("│ High water at six.")), "{shown:?}");
@@ -105,13 +105,13 @@ async fn sampling_requires_consent_before_and_after() {
 #[tokio::test]
 async fn withdrawn_request_ends_sampling() {
     let api = Modeld::start(Script::from_turns([])).unwrap();
-    let ((slot, mut arrivals), (reply, answered)) = (slot(), AskReply::pair());
+    let ((sender, mut messages), (reply, answered)) = (sender(), AskReply::pair());
     let (console, model, ask) = (console(), model(&api).await, ask());
     let leaving = async {
-        let Some(DeskMessage::Question(question)) = arrivals.recv().await else { panic!("no question arrived") };
+        let Some(DeskMessage::Question(question)) = messages.recv().await else { panic!("no question arrived") };
         drop(answered);
         question
     };
-    let (question, ()) = tokio::join!(leaving, sample(&slot, &console, &model, &ask, reply));
+    let (question, ()) = tokio::join!(leaving, sample(&sender, &console, &model, &ask, reply));
     assert!(!question.has_receiver());
 }
