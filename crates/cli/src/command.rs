@@ -210,13 +210,13 @@ impl Cli {
     }
 
     /// Runs the command.
-    pub fn run(self, surroundings: Environment) -> ExitCode {
+    pub fn run(self, environment: Environment) -> ExitCode {
         let color = match self.color {
             When::Auto => ColorChoice::Auto,
             When::Always => ColorChoice::AlwaysAnsi,
             When::Never => ColorChoice::Never,
         };
-        let edge = CliContext { surroundings, color, config: self.config };
+        let context = CliContext { environment, color, config: self.config };
         let command = match self.command {
             Some(_) if self.validate_config => Self::definition()
                 .error(ErrorKind::ArgumentConflict, "--validate-config applies to `wharf` without a command")
@@ -229,92 +229,100 @@ impl Cli {
                 )
                 .exit(),
             Some(command) => command,
-            None => return session::run(edge, &self.repl.common(), async |on| wharf_repl::run(&self.repl, on).await),
+            None => {
+                return session::run(context, &self.repl.common(), async |on| wharf_repl::run(&self.repl, on).await);
+            }
         };
         match command {
             #[cfg(feature = "demo")]
-            TopLevelCommand::Demo(args) => session::run(edge, &args.common(), async |on| demo::run(&args, on).await),
-            TopLevelCommand::Run(args) => session::run(edge, &args.common, async |on| run::run(&args, on).await),
-            TopLevelCommand::Tools(args) => session::run(edge, &args.common, async |on| tools::run(&args, on).await),
-            TopLevelCommand::Call(args) => session::run(edge, &args.common, async |on| call::run(&args, on).await),
+            TopLevelCommand::Demo(args) => session::run(context, &args.common(), async |on| demo::run(&args, on).await),
+            TopLevelCommand::Run(args) => session::run(context, &args.common, async |on| run::run(&args, on).await),
+            TopLevelCommand::Tools(args) => session::run(context, &args.common, async |on| tools::run(&args, on).await),
+            TopLevelCommand::Call(args) => session::run(context, &args.common, async |on| call::run(&args, on).await),
             TopLevelCommand::Resources(args) => {
-                session::run(edge, &args.common, async |on| resources::run(&args, on).await)
+                session::run(context, &args.common, async |on| resources::run(&args, on).await)
             }
             TopLevelCommand::Templates(args) => {
-                session::run(edge, &args.common, async |on| templates::run(&args, on).await)
+                session::run(context, &args.common, async |on| templates::run(&args, on).await)
             }
-            TopLevelCommand::Read(args) => session::run(edge, &args.common, async |on| read::run(&args, on).await),
+            TopLevelCommand::Read(args) => session::run(context, &args.common, async |on| read::run(&args, on).await),
             TopLevelCommand::Prompts(args) => {
-                session::run(edge, &args.common, async |on| prompts::run(&args, on).await)
+                session::run(context, &args.common, async |on| prompts::run(&args, on).await)
             }
-            TopLevelCommand::Prompt(args) => session::run(edge, &args.common, async |on| prompt::run(&args, on).await),
+            TopLevelCommand::Prompt(args) => {
+                session::run(context, &args.common, async |on| prompt::run(&args, on).await)
+            }
             TopLevelCommand::Subscribe(args) => {
-                session::run(edge, &args.common, async |on| subscribe::run(&args, on).await)
+                session::run(context, &args.common, async |on| subscribe::run(&args, on).await)
             }
             TopLevelCommand::List(args) => {
-                session::run(edge, &args.common(), async |on| configuration::list::run(&args, on).await)
+                session::run(context, &args.common(), async |on| configuration::list::run(&args, on).await)
             }
             TopLevelCommand::Get(args) => {
-                session::run(edge, &args.output.common(), async |on| get::run(&args, on).await)
+                session::run(context, &args.output.common(), async |on| get::run(&args, on).await)
             }
-            TopLevelCommand::Add(args) => session::run(edge, &args.common(), async |on| add::run(args, on).await),
+            TopLevelCommand::Add(args) => session::run(context, &args.common(), async |on| add::run(args, on).await),
             TopLevelCommand::AddJson(args) => {
-                session::run(edge, &args.common(), async |on| add_json::run(&args, on).await)
+                session::run(context, &args.common(), async |on| add_json::run(&args, on).await)
             }
             TopLevelCommand::Remove(args) => {
-                session::run(edge, &args.output.common(), async |on| remove::run(&args, on).await)
+                session::run(context, &args.output.common(), async |on| remove::run(&args, on).await)
             }
             TopLevelCommand::Enable(args) => {
-                session::run(edge, &args.output.common(), async |on| enable_disable::enable(&args, on).await)
+                session::run(context, &args.output.common(), async |on| enable_disable::enable(&args, on).await)
             }
             TopLevelCommand::Disable(args) => {
-                session::run(edge, &args.output.common(), async |on| enable_disable::disable(&args, on).await)
+                session::run(context, &args.output.common(), async |on| enable_disable::disable(&args, on).await)
             }
             TopLevelCommand::Validate(args) => {
-                session::run(edge, &args.output.common(), async |on| validate::run(&args, on).await)
+                session::run(context, &args.output.common(), async |on| validate::run(&args, on).await)
             }
             TopLevelCommand::Import(args) => {
-                session::run(edge, &args.common(), async |on| import::run(&args, on).await)
+                session::run(context, &args.common(), async |on| import::run(&args, on).await)
             }
             TopLevelCommand::Export(args) => {
-                session::run(edge, &args.output.common(), async |on| export::run(&args, on).await)
+                session::run(context, &args.output.common(), async |on| export::run(&args, on).await)
             }
-            TopLevelCommand::Schema(_) => session::run(edge, &CommonArgs::default(), async |on| schema::run(on).await),
+            TopLevelCommand::Schema(_) => {
+                session::run(context, &CommonArgs::default(), async |on| schema::run(on).await)
+            }
             TopLevelCommand::Secret(args) => {
-                session::run(edge, &args.common(), async |on| secret::run(&args, on).await)
+                session::run(context, &args.common(), async |on| secret::run(&args, on).await)
             }
-            TopLevelCommand::Auth(args) => session::run(edge, &args.common(), async |on| auth::run(&args, on).await),
+            TopLevelCommand::Auth(args) => session::run(context, &args.common(), async |on| auth::run(&args, on).await),
             TopLevelCommand::Logout(args) => {
-                session::run(edge, &args.common(), async |on| logout::run(&args, on).await)
+                session::run(context, &args.common(), async |on| logout::run(&args, on).await)
             }
             TopLevelCommand::Approve(args) => {
-                session::run(edge, &args.common, async |on| approve::run(&args, on).await)
+                session::run(context, &args.common, async |on| approve::run(&args, on).await)
             }
             TopLevelCommand::Release(args) => {
-                session::run(edge, &args.common, async |on| release::run(&args, on).await)
+                session::run(context, &args.common, async |on| release::run(&args, on).await)
             }
             TopLevelCommand::Revoke(args) => {
-                session::run(edge, &args.output.common(), async |on| approve::revoke(&args, on).await)
+                session::run(context, &args.output.common(), async |on| approve::revoke(&args, on).await)
             }
             TopLevelCommand::Reload(args) => {
-                session::run(edge, &args.output.common(), async |on| reload::run(on).await)
+                session::run(context, &args.output.common(), async |on| reload::run(on).await)
             }
             TopLevelCommand::Cancel(args) => {
-                session::run(edge, &args.output.common(), async |on| cancel::run(on).await)
+                session::run(context, &args.output.common(), async |on| cancel::run(on).await)
             }
-            TopLevelCommand::Logs(args) => session::run(edge, &args.common(), async |on| logs::run(&args, on).await),
-            TopLevelCommand::Status(args) => session::run(edge, &args.common, async |on| status::run(&args, on).await),
-            TopLevelCommand::Test(args) => session::run(edge, &args.common, async |on| test::run(&args, on).await),
-            TopLevelCommand::Why(args) => session::run(edge, &args.common, async |on| why::run(&args, on).await),
+            TopLevelCommand::Logs(args) => session::run(context, &args.common(), async |on| logs::run(&args, on).await),
+            TopLevelCommand::Status(args) => {
+                session::run(context, &args.common, async |on| status::run(&args, on).await)
+            }
+            TopLevelCommand::Test(args) => session::run(context, &args.common, async |on| test::run(&args, on).await),
+            TopLevelCommand::Why(args) => session::run(context, &args.common, async |on| why::run(&args, on).await),
             TopLevelCommand::Stats(args) => {
-                session::run(edge, &args.output.common(), async |on| stats::run(&args, on).await)
+                session::run(context, &args.output.common(), async |on| stats::run(&args, on).await)
             }
             #[cfg(feature = "demo")]
             TopLevelCommand::DemoServer(args) => demo_server::run(args),
             TopLevelCommand::Completions(args) => completions::run(&args),
             TopLevelCommand::Man(args) => man::run(&args),
-            TopLevelCommand::CompleteNames(args) => complete_names::run(&args, edge),
-            TopLevelCommand::Hold(args) => session::run(edge, &args.common, async |on| hold::run(&args, on).await),
+            TopLevelCommand::CompleteNames(args) => complete_names::run(&args, context),
+            TopLevelCommand::Hold(args) => session::run(context, &args.common, async |on| hold::run(&args, on).await),
         }
     }
 }

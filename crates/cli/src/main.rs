@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     wharf_client::return_large_memory();
     panic::install_hook();
     let cli = command::Cli::parse(std::env::args_os().collect());
-    let surroundings =
+    let environment =
         Environment { env: std::env::vars_os().collect(), cwd: std::env::current_dir().unwrap_or_default() };
-    cli.run(surroundings)
+    cli.run(environment)
 }

@@ -282,7 +282,7 @@ impl<'a> QuestionDesk<'a> {
     }
 
     fn ask_permission(&mut self, ask: &PermissionAsk, reply: AskReply<PermissionAnswer>) -> Option<DeskEvent> {
-        let file = rule_file(self.session).map(|file| display_path(&file, &self.session.surroundings));
+        let file = rule_file(self.session).map(|file| display_path(&file, &self.session.environment));
         let dialog = PermissionDialog::new(ask, file.as_deref(), ScreenSize::from_stderr());
         self.enqueue(Box::new(DialogQuestion::about(ask.id.server.as_str(), dialog, reply)))
     }
@@ -313,7 +313,7 @@ impl<'a> QuestionDesk<'a> {
             }
         };
         let dialog = LinkDialog::new(&UntrustedText::new(server).to_string(), &request.message, &link);
-        let (console, opener) = (self.session.console.clone(), UrlOpener::from_environment(&self.session.surroundings));
+        let (console, opener) = (self.session.console.clone(), UrlOpener::from_environment(&self.session.environment));
         let open = move |answer: &ElicitationResponse| {
             if let ElicitationResponse::Accept(_) = answer {
                 question::open_link(&console, &opener, &link);

@@ -38,7 +38,7 @@ pub struct RunRenderer {
     /// Start of the open question, during which the clocks of calls stand still.
     question: Option<Instant>,
     /// Start of the wait for the model.
-    asked: Option<Instant>,
+    model_wait_started: Option<Instant>,
     frame: usize,
     /// True if the last written text ended with a newline.
     ended: bool,
@@ -56,7 +56,17 @@ struct CallInProgress {
 impl RunRenderer {
     pub fn new(console: Arc<Console>, registry: Arc<Registry>) -> Self {
         let (markdown, calls, results) = (None, Vec::new(), RecentResults::default());
-        Self { console, registry, markdown, calls, results, question: None, asked: None, frame: 0, ended: true }
+        Self {
+            console,
+            registry,
+            markdown,
+            calls,
+            results,
+            question: None,
+            model_wait_started: None,
+            frame: 0,
+            ended: true,
+        }
     }
 
     /// Renders an event.
@@ -119,7 +129,7 @@ impl RunRenderer {
     pub fn tick(&mut self) {
         self.frame += 1;
         let pending = self.markdown.as_ref().map(MarkdownRenderer::pending).unwrap_or_default();
-        let text = match (self.calls.first(), self.asked) {
+        let text = match (self.calls.first(), self.model_wait_started) {
             (Some(call), _) => status_line::call_status(
                 self.frame,
                 call.since.elapsed(),
@@ -134,7 +144,7 @@ impl RunRenderer {
     }
 
     fn on_request(&mut self) {
-        self.asked = Some(Instant::now());
+        self.model_wait_started = Some(Instant::now());
         let width = self.console.stdout_width().filter(|_| self.console.shows_status());
         self.markdown = width.map(|width| MarkdownRenderer::new(width.saturating_sub(1).max(20)));
     }
@@ -154,7 +164,7 @@ impl RunRenderer {
 
     /// Writes the buffered rest of the response.
     fn flush(&mut self) -> Result<(), Failure> {
-        self.asked = None;
+        self.model_wait_started = None;
         let rest = self.markdown.as_mut().map(MarkdownRenderer::finish).unwrap_or_default();
         self.write(&rest)?;
         if !self.ended {

@@ -175,7 +175,7 @@ fn no_user_config() -> Failure {
 }
 
 fn already_exists(session: &CommandSession, name: &ServerName, path: &Path) -> Failure {
-    let config = load(&session.configuration.places, &session.surroundings);
+    let config = load(&session.configuration.places, &session.environment);
     let mut all = config.servers.iter().chain(&config.beside);
     let found = all.find(|server| server.name == *name && *server.place.file == *path);
     let place = found.map_or_else(|| path.display().to_string(), |server| server.place.to_string());
@@ -186,7 +186,7 @@ fn already_exists(session: &CommandSession, name: &ServerName, path: &Path) -> F
 /// Approves the entry just written, if the file still holds it and it needs approval.
 fn approve(session: &CommandSession, writing: &EntryWrite<'_>, path: &Path) -> Result<(), Failure> {
     let places = &session.configuration.places;
-    let config = load(places, &session.surroundings);
+    let config = load(places, &session.environment);
     let mut all = config.servers.iter().chain(&config.beside);
     let is_it = |server: &&ConfiguredServer| server.name == *writing.name && *server.place.file == *path;
     let Some(server) = all.find(is_it).filter(|server| server.written == *writing.entry) else { return Ok(()) };
@@ -195,7 +195,7 @@ fn approve(session: &CommandSession, writing: &EntryWrite<'_>, path: &Path) -> R
     }
     let Ok(described) = &server.described else { return Ok(()) };
     let key = ApprovalKey::new(&places.project, path, writing.name.as_str());
-    let what = ApprovalSubject::inspect(described, &session.surroundings);
+    let what = ApprovalSubject::inspect(described, &session.environment);
     open_approvals(session)?.approve(&key, &what, SystemTime::now()).map_err(approvals_failed)
 }
 

@@ -38,14 +38,15 @@ impl OutputMode {
     }
 }
 
-/// The single output path of the program.
+/// Output of the program. While a line is edited, text goes to the attached [`LineOverlay`], which writes to the
+/// terminal itself.
 pub struct Console {
-    pub manner: OutputMode,
-    data_terminal: bool,
-    talk_terminal: bool,
+    pub mode: OutputMode,
+    stdout_is_terminal: bool,
+    stderr_is_terminal: bool,
     output: OutputQueue,
     status: Mutex<StatusLine>,
-    above: Mutex<Option<Arc<dyn LineOverlay>>>,
+    overlay: Mutex<Option<Arc<dyn LineOverlay>>>,
 }
 
 /// State of the status line, and log lines deferred while a question is open.
@@ -54,11 +55,11 @@ struct StatusLine {
     shown: bool,
     at: Option<Instant>,
     /// True while a question is open.
-    asking: bool,
+    is_prompting: bool,
     /// Log lines received while the question is open.
-    kept: Vec<String>,
+    deferred: Vec<String>,
     /// Number of log lines dropped because the limit was reached.
-    lost: usize,
+    dropped: usize,
     /// The cursor is behind a prompt whose line has not ended.
     is_behind_prompt: bool,
 }
@@ -95,43 +96,43 @@ struct CommandDocument<'a, T> {
 }
 
 impl Console {
-    pub fn new(manner: OutputMode) -> Self {
+    pub fn new(mode: OutputMode) -> Self {
         Self {
-            manner,
-            data_terminal: io::stdout().is_terminal(),
-            talk_terminal: io::stderr().is_terminal(),
+            mode,
+            stdout_is_terminal: io::stdout().is_terminal(),
+            stderr_is_terminal: io::stderr().is_terminal(),
             output: OutputQueue::default(),
             status: Mutex::default(),
-            above: Mutex::default(),
+            overlay: Mutex::default(),
         }
     }
 
     /// Routes all output above a line that is being edited. Requires stdout to be a terminal.
-    pub fn attach_overlay(&self, above: Arc<dyn LineOverlay>) {
+    pub fn attach_overlay(&self, overlay: Arc<dyn LineOverlay>) {
         self.clear_status();
         // The editor writes to the terminal itself.
         let _ = self.output.drain_blocking(ATTACH_TIMEOUT);
-        *self.above.lock().unwrap_or_else(PoisonError::into_inner) = Some(above);
+        *self.overlay.lock().unwrap_or_else(PoisonError::into_inner) = Some(overlay);
     }
 
     /// Restores direct output after editing.
     pub fn detach_overlay(&self) {
-        *self.above.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.overlay.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Returns the overlay for data, if one is attached.
     fn overlay(&self) -> Option<Arc<dyn LineOverlay>> {
-        self.above.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.overlay.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the overlay for messages, if one is attached and stderr is not redirected.
     fn stderr_overlay(&self) -> Option<Arc<dyn LineOverlay>> {
-        self.overlay().filter(|_| self.talk_terminal)
+        self.overlay().filter(|_| self.stderr_is_terminal)
     }
 
     /// Renders a text, without its colours unless the colour setting allows them on stdout.
     pub fn apply_color_choice(&self, text: impl Display) -> String {
-        let choice = match self.manner.color {
+        let choice = match self.mode.color {
             ColorChoice::Auto => AutoStream::choice(&io::stdout()),
             choice => choice,
         };
@@ -140,7 +141,7 @@ impl Console {
 
     /// The same for stderr.
     fn apply_stderr_color(&self, text: impl Display) -> String {
-        let choice = match self.manner.color {
+        let choice = match self.mode.color {
             ColorChoice::Auto => AutoStream::choice(&io::stderr()),
             choice => choice,
         };
@@ -149,25 +150,25 @@ impl Console {
 
     /// Width of the terminal on stdout, or `None` if stdout is not a terminal.
     pub fn stdout_width(&self) -> Option<usize> {
-        let (Width(columns), _) = self.data_terminal.then(|| terminal_size_of(io::stdout()))??;
+        let (Width(columns), _) = self.stdout_is_terminal.then(|| terminal_size_of(io::stdout()))??;
         Some(usize::from(columns))
     }
 
     /// Width of the terminal on stderr, or `None` if stderr is not a terminal.
     pub fn stderr_width(&self) -> Option<usize> {
-        let (Width(columns), _) = self.talk_terminal.then(|| terminal_size_of(io::stderr()))??;
+        let (Width(columns), _) = self.stderr_is_terminal.then(|| terminal_size_of(io::stderr()))??;
         Some(usize::from(columns))
     }
 
     /// Reports whether a status line is visible.
     pub fn shows_status(&self) -> bool {
-        self.talk_terminal
+        self.stderr_is_terminal
     }
 
     /// Writes human-readable data to stdout verbatim.
     pub fn print(&self, text: impl Display) -> Result<(), Failure> {
-        if let Some(above) = self.overlay() {
-            above.print(self.apply_color_choice(text));
+        if let Some(overlay) = self.overlay() {
+            overlay.print(self.apply_color_choice(text));
             return Ok(());
         }
         self.write_data(self.apply_color_choice(text))
@@ -187,11 +188,11 @@ impl Console {
     /// Writes one JSON value on its own line.
     pub fn print_json(&self, document: &impl Serialize) -> Result<(), Failure> {
         let mut text = serde_json::to_string(document).map_err(Failure::other)?;
-        if self.data_terminal {
+        if self.stdout_is_terminal {
             text = escape_json_controls(&text);
         }
-        if let Some(above) = self.overlay() {
-            above.print(text);
+        if let Some(overlay) = self.overlay() {
+            overlay.print(text);
             return Ok(());
         }
         text.push('\n');
@@ -245,8 +246,8 @@ impl Console {
 
     /// Prints a message of one or more lines to stderr.
     pub fn say(&self, text: impl Display) {
-        if let Some(above) = self.stderr_overlay() {
-            return above.print(self.apply_color_choice(text));
+        if let Some(overlay) = self.stderr_overlay() {
+            return overlay.print(self.apply_color_choice(text));
         }
         let mut status = self.lock();
         self.start_line(&mut status);
@@ -263,17 +264,17 @@ impl Console {
 
     /// Prints a log line, such as server output. While a question is open, the line is deferred.
     pub fn log_line(&self, text: impl Display) {
-        if let Some(above) = self.stderr_overlay() {
-            return above.log_line(self.apply_color_choice(text));
+        if let Some(overlay) = self.stderr_overlay() {
+            return overlay.log_line(self.apply_color_choice(text));
         }
         let mut status = self.lock();
-        if !status.asking {
+        if !status.is_prompting {
             self.start_line(&mut status);
             self.write_line(text, TextPriority::Log);
-        } else if status.kept.len() < MAX_DEFERRED_LINES {
-            status.kept.push(text.to_string());
+        } else if status.deferred.len() < MAX_DEFERRED_LINES {
+            status.deferred.push(text.to_string());
         } else {
-            status.lost += 1;
+            status.dropped += 1;
         }
     }
 
@@ -282,7 +283,7 @@ impl Console {
     pub fn begin_prompt(&self) -> PromptGuard<'_> {
         let mut status = self.lock();
         self.erase_status(&mut status);
-        status.asking = true;
+        status.is_prompting = true;
         PromptGuard(self)
     }
 
@@ -293,15 +294,15 @@ impl Console {
 
     /// Shows a status line that the next one replaces. Terminals only.
     pub fn show_status(&self, text: &str) {
-        if !self.talk_terminal {
+        if !self.stderr_is_terminal {
             return;
         }
-        if let Some(above) = self.overlay() {
-            return above.set_status(Some(self.apply_color_choice(text)));
+        if let Some(overlay) = self.overlay() {
+            return overlay.set_status(Some(self.apply_color_choice(text)));
         }
         let mut status = self.lock();
         let now = Instant::now();
-        if status.asking || status.at.is_some_and(|at| now.duration_since(at) < STATUS_INTERVAL) {
+        if status.is_prompting || status.at.is_some_and(|at| now.duration_since(at) < STATUS_INTERVAL) {
             return;
         }
         self.erase_status(&mut status);
@@ -312,8 +313,8 @@ impl Console {
 
     /// Removes the status line.
     pub fn clear_status(&self) {
-        if let Some(above) = self.overlay() {
-            return above.set_status(None);
+        if let Some(overlay) = self.overlay() {
+            return overlay.set_status(None);
         }
         let mut status = self.lock();
         self.erase_status(&mut status);
@@ -343,14 +344,14 @@ impl Console {
 impl Drop for PromptGuard<'_> {
     fn drop(&mut self) {
         let mut status = self.0.lock();
-        status.asking = false;
+        status.is_prompting = false;
         self.0.start_line(&mut status);
-        for text in std::mem::take(&mut status.kept) {
+        for text in std::mem::take(&mut status.deferred) {
             self.0.write_line(text, TextPriority::Log);
         }
-        let lost = std::mem::take(&mut status.lost);
-        if lost > 0 {
-            self.0.write_line(format_args!("({lost} more log lines dropped)"), TextPriority::Log);
+        let dropped = std::mem::take(&mut status.dropped);
+        if dropped > 0 {
+            self.0.write_line(format_args!("({dropped} more log lines dropped)"), TextPriority::Log);
         }
     }
 }
@@ -368,12 +369,12 @@ fn apply_color(choice: ColorChoice, text: impl Display) -> String {
 fn escape_json_controls(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for letter in json.chars() {
-        let acts = (letter == '\x7f' || !letter.is_ascii()) && {
+        let is_control = (letter == '\x7f' || !letter.is_ascii()) && {
             let mut buffer = [0; 4];
-            let whole: &str = letter.encode_utf8(&mut buffer);
-            UntrustedText::new(whole).to_string() != whole
+            let character: &str = letter.encode_utf8(&mut buffer);
+            UntrustedText::new(character).to_string() != character
         };
-        if acts {
+        if is_control {
             let mut units = [0; 2];
             text.extend(letter.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
         } else {
@@ -417,11 +418,11 @@ mod tests {
 
     #[test]
     fn output_goes_to_the_attached_overlay() {
-        let manner = OutputMode { json: false, debug: false, info: false, color: ColorChoice::Never };
-        let console = Console { data_terminal: true, talk_terminal: true, ..Console::new(manner) };
+        let mode = OutputMode { json: false, debug: false, info: false, color: ColorChoice::Never };
+        let console = Console { stdout_is_terminal: true, stderr_is_terminal: true, ..Console::new(mode) };
         let notes = Arc::new(RecordingOverlay::default());
         console.attach_overlay(notes.clone());
-        let _floor = console.begin_prompt();
+        let _guard = console.begin_prompt();
         console.print(paint(WARNING, "data")).unwrap();
         console.print_json(&"\u{9b}").unwrap();
         console.warn("careful");
@@ -443,15 +444,15 @@ mod tests {
     #[test]
     fn log_lines_are_deferred_during_a_prompt() {
         let console = Console::new(OutputMode { json: false, debug: false, info: false, color: ColorChoice::Never });
-        let floor = console.begin_prompt();
-        let held = |status: &StatusLine| (status.asking, status.kept.len(), status.lost);
+        let guard = console.begin_prompt();
+        let held = |status: &StatusLine| (status.is_prompting, status.deferred.len(), status.dropped);
         console.log_line("later");
         assert_eq!(held(&console.lock()), (true, 1, 0));
-        console.lock().kept.resize(MAX_DEFERRED_LINES, String::new());
+        console.lock().deferred.resize(MAX_DEFERRED_LINES, String::new());
         console.log_line("too much");
         assert_eq!(held(&console.lock()), (true, MAX_DEFERRED_LINES, 1));
-        console.lock().kept.truncate(1);
-        drop(floor);
+        console.lock().deferred.truncate(1);
+        drop(guard);
         assert_eq!(held(&console.lock()), (false, 0, 0));
     }
 }

@@ -72,7 +72,7 @@ pub struct EditorOptions {
 pub struct InputEditor {
     typed: mpsc::Receiver<EditorInput>,
     resume_tx: blocking::Sender<()>,
-    asked: PromptState,
+    prompt_state: PromptState,
     /// `None` if input is not a terminal.
     terminal: Option<EditorTerminal>,
 }
@@ -92,17 +92,17 @@ impl InputEditor {
     pub fn start(options: EditorOptions) -> Result<Self, Failure> {
         let (sender, typed) = mpsc::channel(1);
         let (resume_tx, resume_rx) = blocking::channel();
-        let (asked, channels) = (PromptState::default(), ReaderChannels { typed: sender, resume_rx });
+        let (prompt_state, channels) = (PromptState::default(), ReaderChannels { typed: sender, resume_rx });
         let system = |error| Failure::other(format_args!("cannot set up the terminal: {error}"));
         let terminal = match terminal::prepare(&options.console) {
-            Some(prepared) => Some(prepared.start(options, asked.clone(), channels).map_err(system)?),
+            Some(prepared) => Some(prepared.start(options, prompt_state.clone(), channels).map_err(system)?),
             None => {
                 let read = move || pipe::read_pipe(&options.console, &channels);
                 wharf_threads::start_thread("wharf-stdin", read).map_err(Failure::other)?;
                 None
             }
         };
-        Ok(Self { typed, resume_tx, asked, terminal })
+        Ok(Self { typed, resume_tx, prompt_state, terminal })
     }
 
     /// Reports whether input is a terminal.
@@ -125,7 +125,7 @@ impl InputEditor {
     /// Sets the question that the line answers, or none, and redraws the prompt. Call it for every new question, but
     /// not again for an unchanged one: a line begun before the call is not an answer.
     pub fn set_question(&self, field: Option<InputField>) {
-        self.asked.set_field(field);
+        self.prompt_state.set_field(field);
         if let Some(terminal) = &self.terminal {
             terminal.redraw();
         }

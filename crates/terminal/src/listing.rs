@@ -104,7 +104,7 @@ pub fn print_lists<T: ListItem>(
     for found in results.iter().flatten() {
         warn_of_withheld(session, found);
     }
-    if session.console.manner.json {
+    if session.console.mode.json {
         show_json(session, &results)?
     } else {
         show_text(session, &results)?

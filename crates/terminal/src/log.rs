@@ -17,7 +17,7 @@ pub struct ConsoleSubscriber(pub Arc<Console>);
 
 impl ConsoleSubscriber {
     fn max_level(&self) -> Level {
-        match (self.0.manner.debug, self.0.manner.info) {
+        match (self.0.mode.debug, self.0.mode.info) {
             (true, _) => Level::DEBUG,
             (false, true) => Level::INFO,
             (false, false) => Level::WARN,
@@ -51,7 +51,7 @@ impl Subscriber for ConsoleSubscriber {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         // Commands report server state themselves.
         metadata.target().starts_with("wharf")
-            && (self.0.manner.debug || metadata.target() != "wharf::state")
+            && (self.0.mode.debug || metadata.target() != "wharf::state")
             && *metadata.level() <= self.max_level()
     }
 

@@ -115,7 +115,7 @@ impl<'a> OneShotHost<'a> {
             return self.session.with_login_hint(Failure::from_call_error(&connection, failed.clone()));
         }
         let spec = self.entries.iter().find(|entry| entry.name == *name).map(|entry| &entry.spec);
-        Failure::from_host_error(name.as_str(), spec, &self.session.surroundings, &error)
+        Failure::from_host_error(name.as_str(), spec, &self.session.environment, &error)
     }
 }
 
@@ -184,9 +184,9 @@ pub async fn start_managed(
         let visitors = visitors.clone();
         let mut builder = Host::builder()
             .servers(entries.iter().cloned())
-            .environment(session.surroundings.clone())
+            .environment(session.environment.clone())
             .limits(session.managed_host_limits())
-            .roots(working_directory(&session.surroundings.cwd))
+            .roots(working_directory(&session.environment.cwd))
             .browser_factory(move |_, spec| visitors(&spec.login))
             .prompt_policy(with.when_asked);
         if with.has_agent {
@@ -215,7 +215,7 @@ fn one_shot_builder(session: &CommandSession, entries: &[ServerEntry], with: &On
         entries.iter().map(|entry| (entry.name.as_str().to_owned(), session.connect_options_for(entry))).collect();
     Host::builder()
         .servers(entries.iter().cloned())
-        .environment(session.surroundings.clone())
+        .environment(session.environment.clone())
         .limits(session.limits().clone())
         .connect_options(move |server| options.get(server).cloned().unwrap_or_default())
         .services(with.services.clone())

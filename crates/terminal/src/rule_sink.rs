@@ -20,7 +20,7 @@ use crate::style::{GOOD, QUIET, paint};
 /// Returns a sink that appends a host's rules to the user's rule file and keeps its other content. A rule that cannot
 /// be written is reported and applies until the host stops.
 pub fn rule_sink(session: &CommandSession) -> RuleSink {
-    let (console, around) = (session.console.clone(), session.surroundings.clone());
+    let (console, around) = (session.console.clone(), session.environment.clone());
     let (places, file) = (session.configuration.places.clone(), rule_file(session));
     Arc::new(move |rule: &Rule| {
         let writing =

@@ -52,7 +52,7 @@ impl SaveDirectory {
     ///
     /// Fails if the directory cannot be created.
     pub fn open(session: &CommandSession, path: &Path, named: &[&str]) -> Result<Self, Failure> {
-        let directory = session.surroundings.cwd.join(path);
+        let directory = session.environment.cwd.join(path);
         std::fs::create_dir_all(&directory).map_err(|error| write_failure(&directory, &error))?;
         let stem = named.iter().map(|part| safe_name_part(part)).collect::<Vec<_>>().join("-");
         Ok(Self { directory, stem, saved: Vec::new() })

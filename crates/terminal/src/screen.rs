@@ -26,13 +26,13 @@ pub struct EditorScreen(Arc<SharedScreen>);
 
 #[derive(Default)]
 struct SharedScreen {
-    inside: Mutex<ScreenState>,
+    state: Mutex<ScreenState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct ScreenState {
-    stage: ScreenBuffer,
+    buffer: ScreenBuffer,
     line: LineState,
     /// The screen's thread writes directly to the terminal. The editor waits with its next line.
     is_writing: bool,
@@ -69,22 +69,22 @@ impl EditorScreen {
 
     /// Begins a line. From now on only the editor writes.
     pub fn begin_line(&self) {
-        let mut inside =
-            self.0.changed.wait_while(self.lock(), |inside| inside.is_writing).unwrap_or_else(PoisonError::into_inner);
-        inside.line = LineState::Edited;
+        let mut state =
+            self.0.changed.wait_while(self.lock(), |state| state.is_writing).unwrap_or_else(PoisonError::into_inner);
+        state.line = LineState::Edited;
     }
 
     /// Returns the text to write before the prompt. Called by the editor on every redraw.
     pub fn before_prompt(&self, updating: StatusLineMode) -> String {
-        self.lock().stage.before_prompt(updating, columns())
+        self.lock().buffer.before_prompt(updating, columns())
     }
 
     /// Ends the line. The cursor is on an empty row below it.
     pub fn end_line(&self) {
-        let mut inside = self.lock();
-        inside.line = LineState::Absent;
-        inside.stage.forget_status_line();
-        drop(inside);
+        let mut state = self.lock();
+        state.line = LineState::Absent;
+        state.buffer.forget_status_line();
+        drop(state);
         self.0.changed.notify_all();
     }
 
@@ -96,37 +96,37 @@ impl EditorScreen {
     /// Writes the remaining output on the empty row of the prompt, and ends the screen. Waits only briefly for a
     /// terminal that accepts nothing.
     pub fn close(&self) {
-        let mut inside = self.lock();
-        inside.is_closed = true;
+        let mut state = self.lock();
+        state.is_closed = true;
         self.0.changed.notify_all();
-        inside = self
+        state = self
             .0
             .changed
-            .wait_timeout_while(inside, CLOSE_TIMEOUT, |inside| inside.is_writing)
+            .wait_timeout_while(state, CLOSE_TIMEOUT, |state| state.is_writing)
             .unwrap_or_else(PoisonError::into_inner)
             .0;
-        if inside.is_writing {
+        if state.is_writing {
             return;
         }
-        inside.stage.end_period(Instant::now() + Duration::from_secs(60));
-        let text = inside.stage.without_status(columns());
-        drop(inside);
+        state.buffer.end_period(Instant::now() + Duration::from_secs(60));
+        let text = state.buffer.without_status(columns());
+        drop(state);
         write_within(OutputStream::Stdout, text.as_bytes(), CLOSE_TIMEOUT);
     }
 
     /// Waits until there is something to show. Returns `None` once closed.
     fn next(&self) -> Option<LineState> {
-        let mut inside = self.lock();
+        let mut state = self.lock();
         loop {
             let now = Instant::now();
-            inside.stage.end_period(now);
-            match inside.stage.next_redraw(now) {
-                _ if inside.is_closed => return None,
-                Some(Duration::ZERO) => return Some(inside.line),
+            state.buffer.end_period(now);
+            match state.buffer.next_redraw(now) {
+                _ if state.is_closed => return None,
+                Some(Duration::ZERO) => return Some(state.line),
                 Some(later) => {
-                    inside = self.0.changed.wait_timeout(inside, later).unwrap_or_else(PoisonError::into_inner).0
+                    state = self.0.changed.wait_timeout(state, later).unwrap_or_else(PoisonError::into_inner).0
                 }
-                None => inside = self.0.changed.wait(inside).unwrap_or_else(PoisonError::into_inner),
+                None => state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
             }
         }
     }
@@ -141,13 +141,13 @@ impl EditorScreen {
 
     /// Writes pending output directly while no line is edited.
     fn write_directly(&self) {
-        let mut inside = self.lock();
-        if inside.line == LineState::Edited || inside.is_closed {
+        let mut state = self.lock();
+        if state.line == LineState::Edited || state.is_closed {
             return;
         }
-        inside.is_writing = true;
-        let text = inside.stage.before_prompt(StatusLineMode::Gone, columns());
-        drop(inside);
+        state.is_writing = true;
+        let text = state.buffer.before_prompt(StatusLineMode::Gone, columns());
+        drop(state);
         // A failure is ignored: the terminal is gone.
         let _ = write_all(OutputStream::Stdout, text.as_bytes());
         self.lock().is_writing = false;
@@ -155,26 +155,26 @@ impl EditorScreen {
     }
 
     fn update(&self, change: impl FnOnce(&mut ScreenBuffer)) {
-        change(&mut self.lock().stage);
+        change(&mut self.lock().buffer);
         self.0.changed.notify_all();
     }
 
     fn lock(&self) -> MutexGuard<'_, ScreenState> {
-        self.0.inside.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl LineOverlay for EditorScreen {
     fn print(&self, text: String) {
-        self.update(|stage| stage.print(&text));
+        self.update(|buffer| buffer.print(&text));
     }
 
     fn log_line(&self, text: String) {
-        self.update(|stage| stage.log_line(&text, Instant::now()));
+        self.update(|buffer| buffer.log_line(&text, Instant::now()));
     }
 
     fn set_status(&self, line: Option<String>) {
-        self.update(|stage| stage.set_status(line));
+        self.update(|buffer| buffer.set_status(line));
     }
 }
 

@@ -28,7 +28,7 @@ impl ServerLogNotices {
     /// Prints a log message of at least level `warning`, or `info` if those are shown. Ignores other events.
     pub fn on_event(&mut self, event: &Event, console: &Console) {
         let Event::Log { server, message } = event else { return };
-        let least = if console.manner.shows_info() { LogLevel::Info } else { LogLevel::Warning };
+        let least = if console.mode.shows_info() { LogLevel::Info } else { LogLevel::Warning };
         if message.level < least {
             return;
         }

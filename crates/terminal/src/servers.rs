@@ -206,7 +206,7 @@ impl StartArgs {
     ) -> Result<(), Failure> {
         let env = self.env.iter().map(|text| parse_variable(text)).collect::<Result<Vec<_>, _>>()?;
         for (name, value) in &env {
-            if matches!(value, EnvValue::Inherit) && session.surroundings.var(name).is_none() {
+            if matches!(value, EnvValue::Inherit) && session.environment.var(name).is_none() {
                 session.console.warn(format_args!("`{name}` is not set and is not passed to the server"));
             }
         }

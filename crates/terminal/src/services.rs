@@ -64,9 +64,9 @@ impl ServiceArgs {
         let person = TerminalElicitor::new(session, self.answers.clone(), self.allow_secrets, misfit);
         let mut services = ClientServices::default().elicitation(person);
         if !self.roots.is_empty() {
-            services = services.roots(FixedRoots::resolve(&self.roots, &session.surroundings.cwd)?);
+            services = services.roots(FixedRoots::resolve(&self.roots, &session.environment.cwd)?);
         }
-        let by_default = session.console.manner.shows_info().then_some(LogLevel::Info);
+        let by_default = session.console.mode.shows_info().then_some(LogLevel::Info);
         if let Some(level) = self.log.or(by_default) {
             services = services.logs(level, ConsoleLogSink(session.console.clone()));
         }
@@ -94,7 +94,7 @@ impl OfferedServices {
 pub fn warn_of_logs(session: &CommandSession, services: &ClientServices, connection: &Connection) {
     let ServerFacts { name, capabilities, .. } = connection.facts();
     // With `--debug`, logs are enabled without a request.
-    if services.logs.is_some() && !capabilities.logging && !session.console.manner.shows_info() {
+    if services.logs.is_some() && !capabilities.logging && !session.console.mode.shows_info() {
         session.console.warn(format_args!("{name} does not support logging; no log messages will be shown"));
     }
 }

@@ -83,7 +83,7 @@ pub fn parse_timeout(text: &str) -> Result<Duration, String> {
 /// Shared state of one command.
 pub struct CommandSession {
     pub console: Arc<Console>,
-    pub surroundings: Environment,
+    pub environment: Environment,
     pub configuration: Arc<ConfigContext>,
     pub accounts: Arc<ServerAccounts>,
     limits: Limits,
@@ -97,7 +97,7 @@ pub struct CommandSession {
     /// Open hosts. Holding their events keeps these out of the log.
     hosts: Mutex<Vec<(Host, EventReceiver)>>,
     /// Tasks to finish before the servers are closed.
-    last_words: Mutex<JoinSet<()>>,
+    shutdown_tasks: Mutex<JoinSet<()>>,
 }
 
 /// Time limit of the shutdown tasks.
@@ -111,26 +111,26 @@ const LOG_FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Process-wide inputs, read once at startup and passed down.
 pub struct CliContext {
-    pub surroundings: Environment,
+    pub environment: Environment,
     pub color: ColorChoice,
     pub config: ConfigArgs,
 }
 
 /// Runs a command and reports its failure.
 pub fn run(
-    edge: CliContext,
+    context: CliContext,
     common: &CommonArgs,
     body: impl AsyncFnOnce(&CommandSession) -> CommandResult,
 ) -> ExitCode {
     let variable =
-        edge.surroundings.var("WHARF_DEBUG").map(|value| value.to_string_lossy().trim().to_ascii_lowercase());
+        context.environment.var("WHARF_DEBUG").map(|value| value.to_string_lossy().trim().to_ascii_lowercase());
     let info = variable.as_deref() == Some("info");
     let debug = common.debug || variable.is_some_and(|value| !info && is_truthy(&value));
-    let manner = OutputMode { json: common.json, debug, info, color: edge.color };
-    let console = Arc::new(Console::new(manner));
+    let mode = OutputMode { json: common.json, debug, info, color: context.color };
+    let console = Arc::new(Console::new(mode));
     // Set once per process, so it cannot fail.
     let _ = tracing::subscriber::set_global_default(ConsoleSubscriber(console.clone()));
-    run_session(edge, console.clone(), common, body).unwrap_or_else(|failure| {
+    run_session(context, console.clone(), common, body).unwrap_or_else(|failure| {
         let failure = failure.with_next_step(None);
         report_failure(&console, &failure);
         console.drain_blocking();
@@ -144,12 +144,12 @@ fn is_truthy(value: &str) -> bool {
 }
 
 fn run_session(
-    edge: CliContext,
+    context: CliContext,
     console: Arc<Console>,
     common: &CommonArgs,
     body: impl AsyncFnOnce(&CommandSession) -> CommandResult,
 ) -> Result<ExitCode, Failure> {
-    let session = CommandSession::new(edge, console, common)?;
+    let session = CommandSession::new(context, console, common)?;
     let system = |error: io::Error| Failure::other(format_args!("system error: {error}"));
     let runtime = start_runtime().map_err(system)?;
     let code = runtime.block_on(async {
@@ -211,7 +211,7 @@ fn report_failure(console: &Console, failure: &Failure) -> Option<OutputStream> 
     if failure.kind == FailureKind::OutputClosed {
         return None;
     }
-    if console.manner.json && console.print_json(&failure.document()).is_ok() {
+    if console.mode.json && console.print_json(&failure.document()).is_ok() {
         return Some(OutputStream::Stdout);
     }
     report_message(console, failure);
@@ -226,7 +226,7 @@ fn report_message(console: &Console, failure: &Failure) {
 }
 
 impl CommandSession {
-    fn new(edge: CliContext, console: Arc<Console>, common: &CommonArgs) -> Result<Self, Failure> {
+    fn new(context: CliContext, console: Arc<Console>, common: &CommonArgs) -> Result<Self, Failure> {
         let mut limits = Limits::default().one_shot();
         if let Some(timeout) = common.timeout {
             limits.startup = timeout;
@@ -234,12 +234,12 @@ impl CommandSession {
             limits.call_max = limits.call_max.max(timeout);
         }
         let trace = common.trace.as_deref().map(TraceFile::create).transpose()?.map(Arc::new);
-        let CliContext { surroundings, config, .. } = edge;
-        for (name, path) in ignored_variables(&surroundings) {
+        let CliContext { environment, config, .. } = context;
+        for (name, path) in ignored_variables(&environment) {
             let path = UntrustedText::new(path.to_string_lossy());
             console.warn(format_args!("ignoring {name}=`{path}`: set it to an absolute path, or unset it"));
         }
-        let mut configuration = ConfigContext::new(config, &surroundings, Arc::clone(&console));
+        let mut configuration = ConfigContext::new(config, &environment, Arc::clone(&console));
         configuration.account.clone_from(&common.account);
         let configuration = Arc::new(configuration);
         Ok(Self {
@@ -247,14 +247,14 @@ impl CommandSession {
             logs: configuration.state.as_deref().map(|state| Arc::new(ServerLogs::in_state_dir(state))),
             configuration,
             console,
-            surroundings,
+            environment,
             limits,
             trace,
             timeout: common.timeout,
             logins: Mutex::default(),
             open: Mutex::default(),
             hosts: Mutex::default(),
-            last_words: Mutex::default(),
+            shutdown_tasks: Mutex::default(),
         })
     }
 
@@ -326,7 +326,7 @@ impl CommandSession {
     pub fn connect_options(&self, server: &str) -> ConnectOptions {
         let mut options = ConnectOptions::default();
         options.name = server.to_owned();
-        options.surroundings = self.surroundings.clone();
+        options.surroundings = self.environment.clone();
         options.limits = self.limits.clone();
         if let Some(console) = self.is_debugged(server).then(|| self.console.clone()) {
             let server = server.to_owned();
@@ -343,7 +343,7 @@ impl CommandSession {
     /// Returns the tap for all messages, if `--debug` or `--trace` need one.
     pub fn tap(&self) -> Option<Arc<dyn Tap>> {
         let shown = match self.configuration.debugged_servers() {
-            _ if self.console.manner.debug => ShownServers::All,
+            _ if self.console.mode.debug => ShownServers::All,
             servers => ShownServers::Only(servers),
         };
         let is_wanted = shown.is_any() || self.trace.is_some();
@@ -353,7 +353,7 @@ impl CommandSession {
 
     /// Reports whether the messages of a server are shown.
     fn is_debugged(&self, server: &str) -> bool {
-        self.console.manner.debug || self.configuration.debugged_servers().iter().any(|name| name == server)
+        self.console.mode.debug || self.configuration.debugged_servers().iter().any(|name| name == server)
     }
 
     /// Returns the log for stderr output of servers. `None` without a state directory.
@@ -372,15 +372,15 @@ impl CommandSession {
     }
 
     /// Spawns a task that must finish before the servers are closed, within a short time limit.
-    pub fn on_shutdown(&self, word: impl Future<Output = ()> + Send + 'static) {
-        self.last_words.lock().unwrap_or_else(PoisonError::into_inner).spawn(word);
+    pub fn on_shutdown(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.shutdown_tasks.lock().unwrap_or_else(PoisonError::into_inner).spawn(task);
     }
 
     /// Closes everything in parallel.
     pub async fn close(&self) {
-        let mut words = std::mem::take(&mut *self.last_words.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut tasks = std::mem::take(&mut *self.shutdown_tasks.lock().unwrap_or_else(PoisonError::into_inner));
         let _ =
-            tokio::time::timeout(SHUTDOWN_TASKS_TIMEOUT, async { while words.join_next().await.is_some() {} }).await;
+            tokio::time::timeout(SHUTDOWN_TASKS_TIMEOUT, async { while tasks.join_next().await.is_some() {} }).await;
         let open = std::mem::take(&mut *self.open.lock().unwrap_or_else(PoisonError::into_inner));
         let hosts = std::mem::take(&mut *self.hosts.lock().unwrap_or_else(PoisonError::into_inner));
         let mut closing: JoinSet<()> =
@@ -398,10 +398,10 @@ impl CommandSession {
 #[cfg(any(test, feature = "testing"))]
 impl CommandSession {
     /// Creates a session in this environment. For tests.
-    pub fn for_tests(surroundings: Environment) -> Self {
-        let manner = OutputMode { json: false, debug: false, info: false, color: ColorChoice::Never };
-        let edge = CliContext { surroundings, color: manner.color, config: Default::default() };
-        Self::new(edge, Arc::new(Console::new(manner)), &CommonArgs::default())
+    pub fn for_tests(environment: Environment) -> Self {
+        let mode = OutputMode { json: false, debug: false, info: false, color: ColorChoice::Never };
+        let context = CliContext { environment, color: mode.color, config: Default::default() };
+        Self::new(context, Arc::new(Console::new(mode)), &CommonArgs::default())
             .expect("nothing was asked for that can fail")
     }
 }

@@ -101,7 +101,7 @@ pub async fn run(args: &ApproveArgs, session: &CommandSession) -> CommandResult 
         approved.push(agreed);
         report_decision(session, one, agreed, args.digest.is_some())?;
     }
-    if session.console.manner.json {
+    if session.console.mode.json {
         let items = waiting.iter().zip(&approved).map(|(one, approved)| document(one, *approved)).collect();
         let success = approved.iter().all(|approved| *approved);
         session.console.print_document(success, &ApproveDocument { success, items })?;
@@ -133,7 +133,7 @@ pub async fn revoke(args: &RevokeArgs, session: &CommandSession) -> CommandResul
         }
         taken.extend(revoked);
     }
-    if session.console.manner.json {
+    if session.console.mode.json {
         session.console.print_document(true, &serde_json::json!({ "success": true, "revoked": taken }))?;
     } else if taken.is_empty() {
         session.console.say("No such approval.");
@@ -175,7 +175,7 @@ fn find_pending(args: &ApproveArgs, session: &CommandSession) -> Result<Vec<Wait
         args.servers.is_empty() || args.servers.iter().any(|name| server.name.as_str() == name)
     };
     let project = &session.configuration.places.project;
-    let found = pending_approvals(all().filter(wanted), &open_approvals(session)?, project, &session.surroundings)?;
+    let found = pending_approvals(all().filter(wanted), &open_approvals(session)?, project, &session.environment)?;
     Ok(found.into_iter().map(|one| one.with_effects(config)).collect())
 }
 
@@ -183,7 +183,7 @@ async fn confirm_approval(args: &ApproveArgs, session: &CommandSession, one: &Wa
     if let Some(digest) = &args.digest {
         return matches_digest(digest, one.what.digest());
     }
-    if session.console.manner.json || !question::has_terminal() {
+    if session.console.mode.json || !question::has_terminal() {
         return false;
     }
     let prompt = question::approval_prompt(one.server.name.as_str());
@@ -197,7 +197,7 @@ fn matches_digest(prefix: &str, digest: impl ToString) -> bool {
 }
 
 fn report_decision(session: &CommandSession, one: &Waiting, agreed: bool, is_by_digest: bool) -> Result<(), Failure> {
-    if session.console.manner.json {
+    if session.console.mode.json {
         return Ok(());
     }
     let name = &one.server.name;

@@ -156,7 +156,7 @@ fn report_login(session: &CommandSession, done: &LoginReport<'_>) -> Result<(), 
         (tokens.and_then(|tokens| tokens.expires_at), tokens.and_then(|tokens| tokens.scope.as_deref()));
     let scope = scope.or(done.kept.asked.as_deref());
     let renewable = tokens.is_some_and(|tokens| tokens.refresh.is_some());
-    if session.console.manner.json {
+    if session.console.mode.json {
         // A failure after the login is written as a document of its own.
         let Ok(tools) = done.tools else { return Ok(()) };
         return session.console.print_document(

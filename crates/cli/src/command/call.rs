@@ -141,7 +141,7 @@ async fn read_arguments(
     };
     let words: Vec<String> =
         (0..selected.rest.len()).filter(|at| !is_stdin(*at)).map(|at| selected.rest[at].clone()).collect();
-    let typed = TypedWords::read(selected.expression, &words, &session.surroundings.cwd)?;
+    let typed = TypedWords::read(selected.expression, &words, &session.environment.cwd)?;
     Ok((object, typed))
 }
 
@@ -168,7 +168,7 @@ impl CallCommand<'_> {
         let tool = find::find_tool(hosted, &entry.name, &connection, self.selected.tool).await?;
         let definition = &tool.definition;
         let schema = definition.input_schema.as_ref().map(InputSchema::decode);
-        given.extend(typed.resolve(schema.as_ref(), &session.surroundings.cwd)?);
+        given.extend(typed.resolve(schema.as_ref(), &session.environment.cwd)?);
         let composed = compose(given, &definition.name, schema.as_ref());
         let composed = composed.map_err(|failure| self.with_example(failure, definition, schema.as_ref()))?;
         composed.warnings.iter().for_each(|warning| session.console.warn(format_args!("{server}: {warning}")));

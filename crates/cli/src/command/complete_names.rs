@@ -31,10 +31,10 @@ const MAX_NAMES: usize = 1_000;
 /// Maximum length of a printed name.
 const MAX_NAME_LEN: usize = 128;
 
-pub fn run(args: &CompleteNamesArgs, edge: CliContext) -> ExitCode {
+pub fn run(args: &CompleteNamesArgs, context: CliContext) -> ExitCode {
     let Some(wanted) = completion_target(&Cli::definition(), &args.words) else { return ExitCode::SUCCESS };
-    let (places, state) = config_paths(&edge.config, &edge.surroundings);
-    let names = wanted.names(&load(&places, &edge.surroundings), state.as_deref());
+    let (places, state) = config_paths(&context.config, &context.environment);
+    let names = wanted.names(&load(&places, &context.environment), state.as_deref());
     let lines: String =
         names.iter().filter(|name| is_shell_safe(name)).take(MAX_NAMES).map(|name| format!("{name}\n")).collect();
     // Ignore a shell that has closed the pipe.

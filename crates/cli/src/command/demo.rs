@@ -54,7 +54,7 @@ pub async fn run(args: &DemoArgs, session: &CommandSession) -> CommandResult {
     let ok = tour.finish()?;
     if ok {
         Ok(CommandEnding::Fine)
-    } else if session.console.manner.json {
+    } else if session.console.mode.json {
         Ok(CommandEnding::Reported(FailureKind::Other))
     } else {
         Err(tour_failure())

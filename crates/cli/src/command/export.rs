@@ -56,7 +56,7 @@ pub async fn run(args: &ExportArgs, session: &CommandSession) -> CommandResult {
     let servers: Vec<_> = wanted.iter().map(|server| (server.name.to_string(), entry_for_export(server))).collect();
     let exported = export(client, &servers);
     let notes: Vec<String> = exported.notes.iter().map(note_line).collect();
-    if session.console.manner.json {
+    if session.console.mode.json {
         let document = ExportDocument { client: client.name(), text: &exported.text, notes };
         session.console.print_document(true, &document)?;
         return Ok(CommandEnding::Fine);

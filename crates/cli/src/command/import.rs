@@ -145,7 +145,7 @@ pub async fn run(args: &ImportArgs, session: &CommandSession) -> CommandResult {
 }
 
 fn can_ask(session: &CommandSession) -> bool {
-    question::has_terminal() && !session.console.manner.json
+    question::has_terminal() && !session.console.mode.json
 }
 
 /// Returns the indices of the servers to store.
@@ -268,7 +268,7 @@ fn report(
     planned: &[PlannedServer<'_>],
     results: &[ImportResult],
 ) -> Result<(), Failure> {
-    if session.console.manner.json {
+    if session.console.mode.json {
         let items = planned.iter().zip(results).map(|(one, result)| item(one, result)).collect();
         let is_bad = |outcome| matches!(outcome, ImportOutcome::Declined | ImportOutcome::Failed);
         let ok = !results.iter().any(|result| is_bad(result.outcome));
@@ -283,7 +283,7 @@ fn report(
         say(session, &format!("{storable} can be stored. Nothing was stored (--dry-run)."));
     }
     let file = session.configuration.places.layer_file(args.scope.layer()).unwrap_or_default();
-    let file = display_path(&file, &session.surroundings);
+    let file = display_path(&file, &session.environment);
     let enabled = of(ImportOutcome::Stored);
     if !enabled.is_empty() {
         let next = if let [one] = enabled[..] { format!("wharf test {one}") } else { "wharf list --probe".to_owned() };
@@ -328,7 +328,7 @@ fn item<'a>(one: &'a PlannedServer<'_>, result: &'a ImportResult) -> ImportItem<
 }
 
 fn say(session: &CommandSession, text: &str) {
-    if !session.console.manner.json {
+    if !session.console.mode.json {
         session.console.say(text);
     }
 }

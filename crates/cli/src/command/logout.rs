@@ -116,7 +116,7 @@ async fn delete_login(session: &CommandSession, key: &AccountKey) -> Result<bool
 }
 
 fn report_logout(session: &CommandSession, word: &str, left: &[(AccountKey, LogoutResult)]) -> CommandResult {
-    if session.console.manner.json {
+    if session.console.mode.json {
         let accounts: Vec<&str> = left.iter().map(|(key, _)| key.account.as_str()).collect();
         let revoked = left.iter().all(|(_, how)| *how == LogoutResult::GivenBack);
         let server = printable_word(word);

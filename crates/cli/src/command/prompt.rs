@@ -53,7 +53,7 @@ pub async fn run(args: &PromptArgs, session: &CommandSession) -> CommandResult {
     let Some((name, arguments)) = words.split_first() else {
         return Err(Failure::usage("no prompt given").with_hint("`wharf prompts SERVER` lists the prompts"));
     };
-    let given = read_words(arguments, &session.surroundings.cwd)?;
+    let given = read_words(arguments, &session.environment.cwd)?;
     let arguments = given.into_iter().map(text_argument).collect::<Result<Vec<_>, _>>()?;
     let server = args.server.resolve(session, server).await?;
     check_not_denied(session, &server, "GetMcpPrompt", &serde_json::json!({ "name": name }))?;
@@ -62,7 +62,7 @@ pub async fn run(args: &PromptArgs, session: &CommandSession) -> CommandResult {
     let listing = connection.list_prompts().await.map_err(|error| Failure::from_call_error(&connection, error))?;
     check_arguments(name, &arguments, &listing.items).map_err(|failure| failure.about_server(server.name.as_str()))?;
     let expanded = offer.run_until_misfit(expand(&connection, name, &arguments)).await?;
-    if session.console.manner.json {
+    if session.console.mode.json {
         session.console.print_document(
             true,
             &PromptDocument {

@@ -59,7 +59,7 @@ pub async fn run(args: &ReadArgs, session: &CommandSession) -> CommandResult {
     let mut save_directory =
         args.save.as_deref().map(|path| SaveDirectory::open(session, path, &[server.name.as_str()])).transpose()?;
     let text = resources_text_saving(&read.contents, save_directory.as_mut())?;
-    if session.console.manner.json {
+    if session.console.mode.json {
         let saved = save_directory.as_ref().map(SaveDirectory::saved);
         let server = server.name.as_str();
         session.console.print_document(true, &ReadDocument { server, uri, contents: &read.contents_raw, saved })?;

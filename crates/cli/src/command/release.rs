@@ -76,10 +76,10 @@ pub async fn run(args: &ReleaseArgs, session: &CommandSession) -> CommandResult 
 
 async fn confirm_release(args: &ReleaseArgs, session: &CommandSession, tool: &Arc<CatalogTool>) -> bool {
     let review = quarantine_text(tool);
-    if !args.yes && !session.console.manner.json && question::has_terminal() {
+    if !args.yes && !session.console.mode.json && question::has_terminal() {
         return question::confirm(&session.console, &review, "Release it, exactly as shown? [y/N] ").await;
     }
-    if !session.console.manner.json {
+    if !session.console.mode.json {
         session.console.say(wrap_gutter(&review, session.console.stderr_width()));
     }
     args.yes
@@ -93,7 +93,7 @@ fn report(args: &ReleaseArgs, session: &CommandSession, tool: &CatalogTool, rele
     } else {
         format!("`{} --yes`", release_command(&tool.id))
     };
-    if session.console.manner.json {
+    if session.console.mode.json {
         session.console.print_json(&ReleaseDocument {
             schema: 1,
             success: is_usable,

@@ -70,7 +70,7 @@ pub async fn run(args: &StatsArgs, session: &CommandSession) -> CommandResult {
         args.ids.is_empty() || tool.server.as_ref().is_some_and(|server| args.ids.contains(server))
     };
     let tools: Vec<&PastToolCalls> = past.tools.iter().filter(is_wanted).collect();
-    if session.console.manner.json {
+    if session.console.mode.json {
         let items = tools.into_iter().map(item).collect();
         session.console.print_document(true, &StatsDocument { since: since.map(timestamp), items })?;
     } else if tools.is_empty() {

@@ -105,7 +105,7 @@ async fn connect_and_show(
     let hosted = OneShotHost::start(session, known.entries.clone(), with).await?;
     wait_until_settled(session, &hosted.host).await;
     let rows = ManagedHost::new(session, hosted.host, known, ids).rows();
-    if session.console.manner.json {
+    if session.console.mode.json {
         session.console.print_json(&document(&rows, named))?;
     } else {
         session.console.print(status_table(&rows, session.console.stdout_width()))?;
@@ -118,7 +118,7 @@ fn ending(rows: &[StatusRow], ids: &[String]) -> CommandEnding {
 }
 
 fn print_no_servers(session: &CommandSession) -> CommandResult {
-    if session.console.manner.json {
+    if session.console.mode.json {
         session.console.print_json(&document(&[], &[]))?;
     } else {
         session.console.say("no MCP servers configured");

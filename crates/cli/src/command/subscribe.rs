@@ -181,7 +181,7 @@ fn print_event(session: &CommandSession, server: &str, event: &Event) -> Result<
         Event::Resumed => ("resumed", None),
         _ => return Ok(false),
     };
-    if session.console.manner.json {
+    if session.console.mode.json {
         session.console.print_json(&EventDocument { schema: 1, server, event, uri })?;
         return Ok(true);
     }

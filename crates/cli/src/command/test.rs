@@ -80,7 +80,7 @@ fn show(
     report: &DiagnosisReport,
     server: &ConfiguredServer,
 ) -> Result<CommandEnding, Failure> {
-    if session.console.manner.json {
+    if session.console.mode.json {
         session.console.print_document(report.outcome.is_ok(), &report.document())?;
         return Ok(report.ending());
     }

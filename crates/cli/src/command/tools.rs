@@ -64,12 +64,12 @@ pub async fn run(args: &ToolsArgs, session: &CommandSession) -> CommandResult {
     if args.schema {
         results.iter_mut().flatten().for_each(|found| found.below = argument_lines);
     }
-    if results.is_empty() && !session.console.manner.json {
+    if results.is_empty() && !session.console.mode.json {
         session.console.say("no tool matches these keywords");
     }
     let has_withheld = results.iter().flatten().any(|found| !found.withheld.is_empty());
     let ending = print_lists(session, results)?;
-    if has_withheld && !session.console.manner.json {
+    if has_withheld && !session.console.mode.json {
         session.console.say("`wharf tools --withheld` shows withheld tools and how to release them");
     }
     Ok(ending)

@@ -66,7 +66,7 @@ pub async fn run(args: &WhyArgs, session: &CommandSession) -> CommandResult {
         Some(server) => diagnose(session, config, server).await,
         None => unknown_server_report(&args.id, config),
     };
-    if session.console.manner.json {
+    if session.console.mode.json {
         session.console.print_document(report.outcome.is_ok(), &report.document())?;
     } else {
         let ending = match &report.outcome {

@@ -31,7 +31,7 @@ pub fn approval_finder(
     config: Arc<Config>,
 ) -> impl FnOnce() -> Result<Vec<Waiting>, Failure> + use<> {
     let approvals = approval::open_approvals(session);
-    let (project, around) = (session.configuration.places.project.clone(), session.surroundings.clone());
+    let (project, around) = (session.configuration.places.project.clone(), session.environment.clone());
     move || {
         let found = approval::pending_approvals(&servers, &approvals?, &project, &around)?;
         Ok(found.into_iter().map(|one| one.with_effects(&config)).collect())

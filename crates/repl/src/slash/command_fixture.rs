@@ -21,13 +21,13 @@ use wharf_terminal::session::{CommonArgs, run};
 pub fn with_host(config: &str, servers: fn() -> HostBuilder, scene: impl AsyncFnOnce(&CommandContext<'_>)) {
     let home = TestHome::new();
     let file = home.write("config.json", config);
-    let edge = CliContext {
-        surroundings: Environment { env: home.variables(), cwd: home.path("project") },
+    let context = CliContext {
+        environment: Environment { env: home.variables(), cwd: home.path("project") },
         color: ColorChoice::Never,
         config: ConfigArgs::only(file),
     };
-    let code = run(edge, &CommonArgs::default(), async |session| {
-        let host = servers().environment(session.surroundings.clone()).start().await.unwrap();
+    let code = run(context, &CommonArgs::default(), async |session| {
+        let host = servers().environment(session.environment.clone()).start().await.unwrap();
         host.wait_until_settled().await;
         let known =
             LoadedConfig { config: session.configuration.config()?.clone(), entries: Vec::new(), failures: Vec::new() };

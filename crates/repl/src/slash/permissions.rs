@@ -72,7 +72,7 @@ async fn remove(number: usize, context: &CommandContext<'_>) -> Result<ReplActio
         return Err(Failure::usage(format_args!("no rule {number}")).with_hint("/permissions lists them"));
     };
     let file = settings.rule_file.clone();
-    let shown = display_path(Path::new(&origin.place), &session.surroundings);
+    let shown = display_path(Path::new(&origin.place), &session.environment);
     if !origin.place.strip_prefix(&*file.to_string_lossy()).is_some_and(|rest| rest.starts_with(':')) {
         let failure = Failure::usage(format_args!("rule {number} is not in your own configuration file"));
         return Err(failure.with_hint(format_args!("delete it in {shown}")));
@@ -104,7 +104,7 @@ fn list(context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
         problems: &context.managed_host.host.rule_problems(),
         trusted: &trusted,
         file: &settings.rule_file,
-        around: &session.surroundings,
+        around: &session.environment,
     };
     context.print(render_permissions(&rules, context.width()))
 }

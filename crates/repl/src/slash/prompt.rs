@@ -37,7 +37,7 @@ pub struct PromptCommandArgs {
 }
 
 pub async fn run(args: &PromptCommandArgs, context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    let given = read_words(&args.arguments, &context.managed_host.session.surroundings.cwd)?;
+    let given = read_words(&args.arguments, &context.managed_host.session.environment.cwd)?;
     let arguments = given.into_iter().map(text_argument).collect::<Result<Vec<_>, _>>()?;
     let name = resolve_in_host(&args.server, context)?;
     refuse_denied(&name, context)?;

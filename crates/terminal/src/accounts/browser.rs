@@ -48,7 +48,7 @@ pub fn login_visitor_factory(
     let (console, max_wait) = (session.console.clone(), session.timeout());
     let browser = Arc::new(BrowserLauncher {
         console: console.clone(),
-        opener: UrlOpener::from_environment(&session.surroundings),
+        opener: UrlOpener::from_environment(&session.environment),
         showing,
     });
     move |settings| {

@@ -219,7 +219,7 @@ impl<'a> ChatSession<'a> {
     }
 
     fn build_system_prompt(&self) -> String {
-        let around = &self.session.surroundings;
+        let around = &self.session.environment;
         let day = timestamp(SystemTime::now()).chars().take(10).collect();
         let surrounding = AgentEnvironment { directory: display_path(&around.cwd, around), day };
         system_prompt(&surrounding, &self.instructions())

@@ -67,7 +67,7 @@ struct ProcessIdentity {
 impl ControlSocket {
     /// Opens the control socket, or returns `None` if no directory is available for it. Requires a Tokio runtime.
     pub fn open(session: &CommandSession) -> Option<Self> {
-        let directory = sockets::socket_directory(&session.surroundings, session.configuration.state.as_deref())?;
+        let directory = sockets::socket_directory(&session.environment, session.configuration.state.as_deref())?;
         let opened = Self::open_in(&directory, ProcessIdentity::for_session(session));
         let (control, serving) =
             opened.inspect_err(|error| tracing::debug!(%error, "control socket not available")).ok()?;
@@ -120,7 +120,7 @@ impl ProcessIdentity {
         (&places.user, &places.flags, places.only_flags, &places.variable, &places.approvals).hash(&mut hasher);
         Self {
             pid: std::process::id(),
-            directory: session.surroundings.cwd.to_string_lossy().into_owned(),
+            directory: session.environment.cwd.to_string_lossy().into_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             configuration: format!("{:016x}", hasher.finish()),
         }

@@ -51,7 +51,7 @@ impl<T: Serialize + DeserializeOwned> ControlResponse<T> {
 
     /// Prints the response as text, or as JSON with `--json`.
     pub fn show(&self, session: &CommandSession, ok: bool, words: impl FnOnce(&Self) -> String) -> Result<(), Failure> {
-        match session.console.manner.json {
+        match session.console.mode.json {
             true => session.console.print_document(ok, self),
             false => session.console.print(format_args!("{}\n", UntrustedText::new(words(self)))),
         }
@@ -61,7 +61,7 @@ impl<T: Serialize + DeserializeOwned> ControlResponse<T> {
 impl RunningWharf {
     /// Connects to the newest running process, or returns `None`.
     pub async fn find(session: &CommandSession) -> Option<Self> {
-        let directory = sockets::socket_directory(&session.surroundings, session.configuration.state.as_deref())?;
+        let directory = sockets::socket_directory(&session.environment, session.configuration.state.as_deref())?;
         Self::find_in(&directory, &ProcessIdentity::for_session(session)).await
     }
 

@@ -11,49 +11,50 @@ use rustyline::{
 use super::prompt_state::PromptState;
 use super::terminal_mode;
 
-/// End of a line other than by Enter.
+/// A key that exit_key the line without entering it: Ctrl-C or Ctrl-D.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LineEnding {
+pub enum ExitKey {
     Interrupt,
     End,
 }
 
-/// The pressed ending, if any. Clones share the same state.
+/// The pressed exit key, if any. Clones share the same state.
 #[derive(Clone, Default)]
-pub struct PressedEnding(Arc<Mutex<Option<LineEnding>>>);
+pub struct PressedExitKey(Arc<Mutex<Option<ExitKey>>>);
 
-impl PressedEnding {
-    pub fn peek(&self) -> Option<LineEnding> {
+impl PressedExitKey {
+    pub fn peek(&self) -> Option<ExitKey> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn take(&self) -> Option<LineEnding> {
+    pub fn take(&self) -> Option<ExitKey> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Ends the line through `AcceptLine`, so that it is drawn one last time.
-    fn press(&self, ending: LineEnding) -> Cmd {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(ending);
+    fn press(&self, key: ExitKey) -> Cmd {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
         Cmd::AcceptLine
     }
 }
 
 /// Installs the key bindings.
-pub fn bind_keys<H: Helper>(editor: &mut Editor<H, MemHistory>, asked: &PromptState, pressed: &PressedEnding) {
-    let ends = |on: KeyEvent, ending| (on, Box::new(EndKeyHandler { pressed: pressed.clone(), ending }));
-    for (key, handler) in [ends(KeyEvent::ctrl('C'), LineEnding::Interrupt), ends(KeyEvent::ctrl('D'), LineEnding::End)]
+pub fn bind_keys<H: Helper>(editor: &mut Editor<H, MemHistory>, prompt_state: &PromptState, pressed: &PressedExitKey) {
+    let exit_key = |on: KeyEvent, key| (on, Box::new(ExitKeyHandler { pressed: pressed.clone(), key }));
+    for (key, handler) in
+        [exit_key(KeyEvent::ctrl('C'), ExitKey::Interrupt), exit_key(KeyEvent::ctrl('D'), ExitKey::End)]
     {
         editor.bind_sequence(key, EventHandler::Conditional(handler));
     }
     let control = ['P', 'N', 'R', 'S'].map(KeyEvent::ctrl);
     let others = [KeyEvent::alt('<'), KeyEvent::alt('>'), plain(KeyCode::Up), plain(KeyCode::Down)];
     for key in control.into_iter().chain(others) {
-        editor.bind_sequence(key, EventHandler::Conditional(Box::new(HistoryKeyHandler(asked.clone()))));
+        editor.bind_sequence(key, EventHandler::Conditional(Box::new(HistoryKeyHandler(prompt_state.clone()))));
     }
     for key in [KeyEvent(KeyCode::Enter, Modifiers::ALT), KeyEvent::alt('\n')] {
         editor.bind_sequence(key, Cmd::Newline);
     }
-    editor.bind_sequence(Event::Any, EventHandler::Conditional(Box::new(TypeAheadHandler(asked.clone()))));
+    editor.bind_sequence(Event::Any, EventHandler::Conditional(Box::new(TypeAheadHandler(prompt_state.clone()))));
     editor.bind_sequence(KeyEvent::ctrl('Z'), EventHandler::Conditional(Box::new(SuspendHandler)));
 }
 
@@ -62,14 +63,14 @@ fn plain(code: KeyCode) -> KeyEvent {
 }
 
 /// Ctrl-C on any line, Ctrl-D on an empty one.
-struct EndKeyHandler {
-    pressed: PressedEnding,
-    ending: LineEnding,
+struct ExitKeyHandler {
+    pressed: PressedExitKey,
+    key: ExitKey,
 }
 
-impl ConditionalEventHandler for EndKeyHandler {
+impl ConditionalEventHandler for ExitKeyHandler {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, line: &EventContext) -> Option<Cmd> {
-        (self.ending == LineEnding::Interrupt || line.line().is_empty()).then(|| self.pressed.press(self.ending))
+        (self.key == ExitKey::Interrupt || line.line().is_empty()).then(|| self.pressed.press(self.key))
     }
 }
 

@@ -14,7 +14,7 @@ use rustyline::{Context, Helper, Result};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::completion::{Candidate, LineCompleter, starting_with};
-use super::keys::{LineEnding, PressedEnding};
+use super::keys::{ExitKey, PressedExitKey};
 use super::prompt_state::{PromptState, QuestionVisibility};
 use super::{EchoMode, InputField, multiline};
 use crate::console::{Console, LineOverlay as _};
@@ -29,8 +29,8 @@ const WAITING_PROMPT: &str = "  ";
 
 /// Callbacks of the line editor.
 pub struct LineHelper {
-    pub asked: PromptState,
-    pub pressed: PressedEnding,
+    pub prompt_state: PromptState,
+    pub pressed: PressedExitKey,
     pub screen: EditorScreen,
     pub console: Arc<Console>,
     pub completions: Arc<dyn LineCompleter>,
@@ -48,7 +48,7 @@ impl Helper for LineHelper {}
 
 impl Highlighter for LineHelper {
     fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
-        match self.asked.echo() {
+        match self.prompt_state.echo() {
             EchoMode::Hidden => mask(line).into(),
             EchoMode::Shown => strip_controls(line),
         }
@@ -61,7 +61,7 @@ impl Highlighter for LineHelper {
             std::panic::resume_unwind(Box::new(EditorClosed));
         }
         let above = self.screen.before_prompt(self.updating.get());
-        let seen = self.asked.on_prompt_drawn();
+        let seen = self.prompt_state.on_prompt_drawn();
         if seen == QuestionVisibility::NotYet {
             self.screen.redraw();
         }
@@ -69,7 +69,7 @@ impl Highlighter for LineHelper {
             // The receiver may have timed out.
             let _ = ready.try_send(());
         }
-        let own = match self.asked.field() {
+        let own = match self.prompt_state.field() {
             _ if !default => prompt.to_owned(),
             _ if seen == QuestionVisibility::NotYet => WAITING_PROMPT.to_owned(),
             Some(_) => paint(WARNING, QUESTION_PROMPT).to_string(),
@@ -84,7 +84,7 @@ impl Highlighter for LineHelper {
 
     fn highlight_char(&self, _: &str, _: usize, kind: CmdKind) -> bool {
         self.updating.set(if kind == CmdKind::ForcedRefresh { StatusLineMode::Gone } else { StatusLineMode::Shown });
-        self.asked.echo() == EchoMode::Hidden
+        self.prompt_state.echo() == EchoMode::Hidden
     }
 }
 
@@ -106,8 +106,8 @@ impl Hinter for LineHelper {
 
     /// Called on every change of the line.
     fn hint(&self, line: &str, _: usize, _: &Context<'_>) -> Option<ValidationHint> {
-        self.asked.on_line_changed(line);
-        let field = self.asked.field().filter(|_| !line.is_empty())?;
+        self.prompt_state.on_line_changed(line);
+        let field = self.prompt_state.field().filter(|_| !line.is_empty())?;
         let wrong = field.check.as_ref()?(line).err()?;
         Some(ValidationHint(format!("  {}", strip_controls(&wrong).replace('\n', " "))))
     }
@@ -116,9 +116,9 @@ impl Hinter for LineHelper {
 impl Validator for LineHelper {
     /// Called on Enter. Any message, even an empty one, makes the editor redraw the line without the status line.
     fn validate(&self, line: &mut ValidationContext<'_>) -> Result<ValidationResult> {
-        let is_answer = self.asked.field().is_some();
+        let is_answer = self.prompt_state.field().is_some();
         Ok(match self.pressed.peek() {
-            Some(LineEnding::Interrupt) => ValidationResult::Valid(Some("^C".to_owned())),
+            Some(ExitKey::Interrupt) => ValidationResult::Valid(Some("^C".to_owned())),
             None if !is_answer && multiline::is_incomplete(line.input()) => ValidationResult::Incomplete,
             _ => ValidationResult::Valid(Some(String::new())),
         })
@@ -131,7 +131,7 @@ impl Completer for LineHelper {
     /// Prints the candidates above the line: below, they would interfere with other output.
     fn complete(&self, line: &str, position: usize, _: &Context<'_>) -> Result<(usize, Vec<Pair>)> {
         let typed = &line[..position];
-        let (start, candidates) = match self.asked.field() {
+        let (start, candidates) = match self.prompt_state.field() {
             Some(field) => (0, choices(&field, typed)),
             None => self.completions.candidates(typed),
         };

@@ -15,7 +15,7 @@ use rustyline::history::MemHistory;
 use rustyline::{ColorMode, CompletionType, Config, ExternalPrinter};
 
 use super::history::HistoryFile;
-use super::keys::{LineEnding, PressedEnding, bind_keys};
+use super::keys::{ExitKey, PressedExitKey, bind_keys};
 use super::line::{LineHelper, PROMPT};
 use super::prompt_state::{EnteredLine, LineDisposition, PromptState};
 use super::{EditorInput, EditorOptions, ReaderChannels, multiline, terminal_mode};
@@ -70,17 +70,17 @@ impl<P: ExternalPrinter + Send + 'static> UnstartedEditor<P> {
     pub fn start(
         self,
         options: EditorOptions,
-        asked: PromptState,
+        prompt_state: PromptState,
         channels: ReaderChannels,
     ) -> io::Result<EditorTerminal> {
         let Self { mut editor, printer } = self;
         let EditorOptions { console, history, completions } = options;
         let (screen, is_closing, pressed) =
-            (EditorScreen::default(), Arc::<AtomicBool>::default(), PressedEnding::default());
+            (EditorScreen::default(), Arc::<AtomicBool>::default(), PressedExitKey::default());
         let (ready, is_ready) = sync_channel(1);
-        bind_keys(&mut editor, &asked, &pressed);
+        bind_keys(&mut editor, &prompt_state, &pressed);
         editor.set_helper(Some(LineHelper {
-            asked: asked.clone(),
+            prompt_state: prompt_state.clone(),
             pressed: pressed.clone(),
             screen: screen.clone(),
             console: console.clone(),
@@ -91,7 +91,7 @@ impl<P: ExternalPrinter + Send + 'static> UnstartedEditor<P> {
         }));
         terminal_mode::enter_raw_mode()?;
         let (thread_alive, thread_end) = sync_channel::<()>(0);
-        let mut lines = LineReader { editor, asked, pressed, screen: screen.clone(), history: None };
+        let mut lines = LineReader { editor, prompt_state, pressed, screen: screen.clone(), history: None };
         // From here on, dropping `terminal` undoes every change.
         let terminal = EditorTerminal { console: console.clone(), screen, is_closing, thread_end };
         console.attach_overlay(Arc::new(terminal.screen.clone()));
@@ -137,8 +137,8 @@ enum LineReadOutcome {
 /// State of the editor thread.
 struct LineReader {
     editor: LineEditor,
-    asked: PromptState,
-    pressed: PressedEnding,
+    prompt_state: PromptState,
+    pressed: PressedExitKey,
     screen: EditorScreen,
     history: Option<HistoryFile>,
 }
@@ -174,10 +174,10 @@ impl LineReader {
     }
 
     fn read(&mut self) -> LineReadOutcome {
-        self.asked.begin_line();
+        self.prompt_state.begin_line();
         self.screen.begin_line();
         let read = catch_unwind(AssertUnwindSafe(|| self.editor.readline(PROMPT)));
-        let entered = self.asked.end_line();
+        let entered = self.prompt_state.end_line();
         let Ok(read) = read else { return LineReadOutcome::Left };
         self.screen.end_line();
         self.classify(read, entered).map_or(LineReadOutcome::Nothing, LineReadOutcome::Typed)
@@ -185,8 +185,8 @@ impl LineReader {
 
     fn classify(&mut self, read: rustyline::Result<String>, entered: EnteredLine) -> Option<EditorInput> {
         match (self.pressed.take(), read) {
-            (Some(LineEnding::Interrupt), _) | (None, Err(ReadlineError::Interrupted)) => Some(EditorInput::Interrupt),
-            (Some(LineEnding::End), _) => Some(EditorInput::End),
+            (Some(ExitKey::Interrupt), _) | (None, Err(ReadlineError::Interrupted)) => Some(EditorInput::Interrupt),
+            (Some(ExitKey::End), _) => Some(EditorInput::End),
             (None, Ok(line)) => self.accept_line(line, entered),
             // Input that is not valid UTF-8, or a window resize during the read.
             (None, Err(ReadlineError::Io(error))) if error.kind() == io::ErrorKind::InvalidData => None,

@@ -29,25 +29,25 @@ pub struct ProbeTarget {
     host: Host,
     entry: ServerEntry,
     account: Option<Account>,
-    surroundings: Environment,
+    environment: Environment,
 }
 
 impl ProbeTarget {
     pub fn new(hosted: &OneShotHost<'_>, session: &CommandSession, entry: &ServerEntry) -> Self {
         let account = session.account(entry);
-        Self { host: hosted.host.clone(), entry: entry.clone(), account, surroundings: session.surroundings.clone() }
+        Self { host: hosted.host.clone(), entry: entry.clone(), account, environment: session.environment.clone() }
     }
 
     /// Waits for the connection.
     async fn connect(&self) -> (Vec<ProbeStep>, ProbeConnection) {
-        let Self { host, entry, account, surroundings } = self;
+        let Self { host, entry, account, environment } = self;
         let connected = host.wait_until_ready(entry.name.as_str()).await;
         let login = login_text(&entry.spec, account.as_ref()).await;
         let error = match connected {
             Ok(connection) => return (steps(connection.trace(), entry, login, None), Ok(connection)),
             Err(error) => error,
         };
-        let (steps, failed) = failed_connection(entry, surroundings, &error, login);
+        let (steps, failed) = failed_connection(entry, environment, &error, login);
         (steps, Err(failed))
     }
 

@@ -68,8 +68,8 @@ mod tests {
     #[test]
     fn every_code_has_a_next_step() {
         let home = TestHome::with_servers(&json!({ "git": { "command": "true" } }));
-        let surroundings = Environment { env: home.variables(), cwd: home.path("project") };
-        let session = CommandSession::for_tests(surroundings);
+        let environment = Environment { env: home.variables(), cwd: home.path("project") };
+        let session = CommandSession::for_tests(environment);
         let server = session.configuration.config().unwrap().server("git").unwrap();
         for (code, word) in ProbeCode::ALL {
             let step = next_step(code, server, &Failure::other("it failed"));

@@ -21,11 +21,11 @@ pub struct UrlOpener {
 
 impl UrlOpener {
     /// Reads the colon-separated commands in `BROWSER`, followed by the desktop's opener.
-    pub fn from_environment(surroundings: &Environment) -> Self {
-        let named = surroundings.var("BROWSER").and_then(|value| value.to_str()).unwrap_or_default();
+    pub fn from_environment(environment: &Environment) -> Self {
+        let named = environment.var("BROWSER").and_then(|value| value.to_str()).unwrap_or_default();
         let named = named.split(':').filter_map(shlex::split).filter(|words| !words.is_empty());
         let desktop = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-        Self { commands: named.chain([vec![desktop.to_owned()]]).collect(), around: surroundings.clone() }
+        Self { commands: named.chain([vec![desktop.to_owned()]]).collect(), around: environment.clone() }
     }
 
     /// Starts a browser without waiting for it. Calls `failed` if the browser exits with an error. Its output is

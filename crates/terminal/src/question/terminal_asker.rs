@@ -27,8 +27,8 @@ impl TerminalAsker {
     pub fn open(session: &CommandSession) -> Option<(Arc<dyn Asker>, RuleSink)> {
         let asker = || Self {
             console: Arc::clone(&session.console),
-            opener: UrlOpener::from_environment(&session.surroundings),
-            rule_file: rule_file(session).map(|file| display_path(&file, &session.surroundings)),
+            opener: UrlOpener::from_environment(&session.environment),
+            rule_file: rule_file(session).map(|file| display_path(&file, &session.environment)),
         };
         has_terminal().then(|| (Arc::new(asker()) as Arc<dyn Asker>, rule_sink(session)))
     }

@@ -19,15 +19,15 @@ pub struct ScreenBuffer {
     drawn: Option<usize>,
     /// True if the prompt must be redrawn.
     is_stale: bool,
-    asides: LogLineRate,
+    log_rate: LogLineRate,
 }
 
 /// Log lines in the current period.
 #[derive(Debug, Default)]
 struct LogLineRate {
     since: Option<Instant>,
-    taken: usize,
-    lost: usize,
+    accepted: usize,
+    dropped: usize,
 }
 
 /// State of the status line when the prompt is drawn.
@@ -57,13 +57,13 @@ impl ScreenBuffer {
     /// Adds a log line.
     pub fn log_line(&mut self, text: &str, now: Instant) {
         self.end_period(now);
-        self.asides.since.get_or_insert(now);
+        self.log_rate.since.get_or_insert(now);
         let lines = text.lines().count().max(1);
-        if self.asides.taken + lines <= MAX_LOG_LINES && self.pending.len() < MAX_PENDING_BYTES {
-            self.asides.taken += lines;
+        if self.log_rate.accepted + lines <= MAX_LOG_LINES && self.pending.len() < MAX_PENDING_BYTES {
+            self.log_rate.accepted += lines;
             self.print(text);
         } else {
-            self.asides.lost += lines;
+            self.log_rate.dropped += lines;
         }
     }
 
@@ -84,18 +84,18 @@ impl ScreenBuffer {
         if self.is_stale || !self.pending.is_empty() {
             return Some(Duration::ZERO);
         }
-        let since = self.asides.since.filter(|_| self.asides.lost > 0)?;
+        let since = self.log_rate.since.filter(|_| self.log_rate.dropped > 0)?;
         Some((since + LOG_LINE_PERIOD).saturating_duration_since(now))
     }
 
     /// Reports dropped log lines at the end of the period.
     pub fn end_period(&mut self, now: Instant) {
-        if self.asides.since.is_none_or(|since| now < since + LOG_LINE_PERIOD) {
+        if self.log_rate.since.is_none_or(|since| now < since + LOG_LINE_PERIOD) {
             return;
         }
-        let LogLineRate { lost, .. } = std::mem::take(&mut self.asides);
-        if lost > 0 {
-            self.print(&paint(QUIET, format_args!("({} more lines)", group_digits(lost))).to_string());
+        let LogLineRate { dropped, .. } = std::mem::take(&mut self.log_rate);
+        if dropped > 0 {
+            self.print(&paint(QUIET, format_args!("({} more lines)", group_digits(dropped))).to_string());
         }
     }
 
@@ -166,8 +166,8 @@ mod tests {
         }
 
         /// Draws a prompt after the text above it, like the editor.
-        fn prompt(&mut self, stage: &mut ScreenBuffer, updating: StatusLineMode, line: &str) -> String {
-            let text = format!("\r\x1b[K{}\u{203a} {line}", stage.before_prompt(updating, 20));
+        fn prompt(&mut self, buffer: &mut ScreenBuffer, updating: StatusLineMode, line: &str) -> String {
+            let text = format!("\r\x1b[K{}\u{203a} {line}", buffer.before_prompt(updating, 20));
             self.0.process(text.replace('\n', "\r\n").as_bytes());
             self.0.screen().contents()
         }
@@ -175,65 +175,65 @@ mod tests {
 
     #[test]
     fn status_line_stays_above_the_prompt() {
-        let (mut stage, mut drawn) = (ScreenBuffer::default(), DrawnTerminal::new());
-        stage.set_status(Some("working".to_owned()));
-        assert_eq!(drawn.prompt(&mut stage, StatusLineMode::Shown, ""), "before\nworking\n\u{203a} ");
-        stage.print("one\ntwo");
-        assert_eq!(drawn.prompt(&mut stage, StatusLineMode::Shown, "a"), "before\none\ntwo\nworking\n\u{203a} a");
-        stage.set_status(Some("\x1b[2mstill working on it all\x1b[0m".to_owned()));
+        let (mut buffer, mut drawn) = (ScreenBuffer::default(), DrawnTerminal::new());
+        buffer.set_status(Some("working".to_owned()));
+        assert_eq!(drawn.prompt(&mut buffer, StatusLineMode::Shown, ""), "before\nworking\n\u{203a} ");
+        buffer.print("one\ntwo");
+        assert_eq!(drawn.prompt(&mut buffer, StatusLineMode::Shown, "a"), "before\none\ntwo\nworking\n\u{203a} a");
+        buffer.set_status(Some("\x1b[2mstill working on it all\x1b[0m".to_owned()));
         let cut = "before\none\ntwo\nstill working on i…\n\u{203a} ab";
-        assert_eq!(drawn.prompt(&mut stage, StatusLineMode::Shown, "ab"), cut);
-        assert_eq!(drawn.prompt(&mut stage, StatusLineMode::Gone, "ab"), "before\none\ntwo\n\u{203a} ab");
-        stage.forget_status_line();
+        assert_eq!(drawn.prompt(&mut buffer, StatusLineMode::Shown, "ab"), cut);
+        assert_eq!(drawn.prompt(&mut buffer, StatusLineMode::Gone, "ab"), "before\none\ntwo\n\u{203a} ab");
+        buffer.forget_status_line();
         drawn.0.process(b"\r\n");
-        stage.set_status(None);
-        stage.print("three");
+        buffer.set_status(None);
+        buffer.print("three");
         assert_eq!(
-            drawn.prompt(&mut stage, StatusLineMode::Shown, ""),
+            drawn.prompt(&mut buffer, StatusLineMode::Shown, ""),
             "before\none\ntwo\n\u{203a} ab\nthree\n\u{203a} "
         );
     }
 
     #[test]
     fn log_flood_is_counted_and_output_is_preserved() {
-        let (mut stage, start) = (ScreenBuffer::default(), Instant::now());
+        let (mut buffer, start) = (ScreenBuffer::default(), Instant::now());
         for number in 0..1_434 {
-            stage.log_line(&format!("line {number}"), start);
+            buffer.log_line(&format!("line {number}"), start);
         }
-        stage.print("the answer");
-        let text = stage.without_status(80);
+        buffer.print("the answer");
+        let text = buffer.without_status(80);
         assert_eq!(text.lines().count(), MAX_LOG_LINES + 1);
         assert!(text.ends_with("the answer\n"), "{text}");
-        assert_eq!(stage.next_redraw(start), Some(LOG_LINE_PERIOD));
-        stage.end_period(start + LOG_LINE_PERIOD / 2);
-        assert_eq!(stage.without_status(80), "");
-        stage.end_period(start + LOG_LINE_PERIOD);
-        assert_eq!(stage.next_redraw(start + LOG_LINE_PERIOD), Some(Duration::ZERO));
-        assert_eq!(anstream::adapter::strip_str(&stage.without_status(80)).to_string(), "(1,234 more lines)\n");
-        stage.log_line("again", start + LOG_LINE_PERIOD);
-        assert_eq!(stage.without_status(80), "again\n");
-        assert_eq!(stage.next_redraw(start + LOG_LINE_PERIOD), None);
+        assert_eq!(buffer.next_redraw(start), Some(LOG_LINE_PERIOD));
+        buffer.end_period(start + LOG_LINE_PERIOD / 2);
+        assert_eq!(buffer.without_status(80), "");
+        buffer.end_period(start + LOG_LINE_PERIOD);
+        assert_eq!(buffer.next_redraw(start + LOG_LINE_PERIOD), Some(Duration::ZERO));
+        assert_eq!(anstream::adapter::strip_str(&buffer.without_status(80)).to_string(), "(1,234 more lines)\n");
+        buffer.log_line("again", start + LOG_LINE_PERIOD);
+        assert_eq!(buffer.without_status(80), "again\n");
+        assert_eq!(buffer.next_redraw(start + LOG_LINE_PERIOD), None);
     }
 
     #[test]
     fn pending_log_lines_are_bounded() {
-        let (mut stage, now) = (ScreenBuffer::default(), Instant::now());
+        let (mut buffer, now) = (ScreenBuffer::default(), Instant::now());
         let long = "x".repeat(MAX_PENDING_BYTES);
-        stage.log_line(&long, now);
-        stage.log_line(&long, now);
-        assert_eq!((stage.pending.len(), stage.asides.lost), (MAX_PENDING_BYTES + 1, 1));
+        buffer.log_line(&long, now);
+        buffer.log_line(&long, now);
+        assert_eq!((buffer.pending.len(), buffer.log_rate.dropped), (MAX_PENDING_BYTES + 1, 1));
     }
 
     #[test]
     fn only_changes_are_redrawn() {
-        let (mut stage, now) = (ScreenBuffer::default(), Instant::now());
-        stage.set_status(None);
-        assert_eq!(stage.next_redraw(now), None);
-        stage.set_status(Some("a".to_owned()));
-        assert_eq!(stage.next_redraw(now), Some(Duration::ZERO));
-        stage.before_prompt(StatusLineMode::Shown, 80);
-        stage.set_status(Some("a".to_owned()));
-        assert_eq!(stage.next_redraw(now), None);
+        let (mut buffer, now) = (ScreenBuffer::default(), Instant::now());
+        buffer.set_status(None);
+        assert_eq!(buffer.next_redraw(now), None);
+        buffer.set_status(Some("a".to_owned()));
+        assert_eq!(buffer.next_redraw(now), Some(Duration::ZERO));
+        buffer.before_prompt(StatusLineMode::Shown, 80);
+        buffer.set_status(Some("a".to_owned()));
+        assert_eq!(buffer.next_redraw(now), None);
     }
 
     #[test]

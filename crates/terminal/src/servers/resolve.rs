@@ -58,7 +58,7 @@ pub async fn resolve_word(session: &CommandSession, word: &str, dial: &DialArgs)
             Some(server) => session.configuration.entry_of(server).await,
             None => {
                 let mut entry = load_file(session, file)?.entry(name).await?;
-                let file = session.surroundings.cwd.join(file);
+                let file = session.environment.cwd.join(file);
                 entry.settings.origin = file_origin(&file);
                 let key = file_entry_key(&file, name);
                 Ok(with_login(entry, Some(key), session.configuration.account.clone()))
@@ -92,7 +92,7 @@ pub fn is_file_entry(word: &str) -> bool {
 pub fn login_key_of_word(session: &CommandSession, word: &str) -> String {
     match (Url::parse(word), split_file_entry(word)) {
         (Ok(url), _) if is_address(word) => url.to_string(),
-        (_, Some((file, name))) => file_entry_key(&session.surroundings.cwd.join(file), name),
+        (_, Some((file, name))) => file_entry_key(&session.environment.cwd.join(file), name),
         _ => word.to_owned(),
     }
 }
@@ -110,7 +110,7 @@ fn find_in_project<'a>(
     file: &str,
     name: &str,
 ) -> Result<Option<&'a ConfiguredServer>, Failure> {
-    let Ok(file) = session.surroundings.cwd.join(file).canonicalize() else { return Ok(None) };
+    let Ok(file) = session.environment.cwd.join(file).canonicalize() else { return Ok(None) };
     let is_this = |server: &&ConfiguredServer| {
         server.name.as_str() == name
             && server.layer.needs_approval()
@@ -130,10 +130,10 @@ pub fn printable_word(word: &str) -> String {
 
 /// Loads a single file, as with `--config` and `--only-config`.
 fn load_file(session: &CommandSession, file: &str) -> Result<ConfigContext, Failure> {
-    if !session.surroundings.cwd.join(Path::new(file)).is_file() {
+    if !session.environment.cwd.join(Path::new(file)).is_file() {
         return Err(Failure::usage(format_args!("no such file: `{file}`")));
     }
-    Ok(ConfigContext::new(ConfigArgs::only(file), &session.surroundings, Arc::clone(&session.console)))
+    Ok(ConfigContext::new(ConfigArgs::only(file), &session.environment, Arc::clone(&session.console)))
 }
 
 /// Returns the failure of a command without a server.

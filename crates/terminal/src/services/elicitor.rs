@@ -35,10 +35,10 @@ impl TerminalElicitor {
     ) -> Self {
         Self {
             console: session.console.clone(),
-            opener: UrlOpener::from_environment(&session.surroundings),
+            opener: UrlOpener::from_environment(&session.environment),
             allow_secrets,
             answers: answers.into(),
-            cwd: session.surroundings.cwd.clone(),
+            cwd: session.environment.cwd.clone(),
             misfit,
         }
     }

@@ -145,7 +145,7 @@ fn fill_from_host(row: &mut StatusRow, parts: &StatusInputs<'_>, status: &Server
         }
     } else {
         let entry = parts.entries.iter().find(|entry| entry.name == status.name);
-        let (spec, around) = (entry.map(|entry| &entry.spec), &parts.session.surroundings);
+        let (spec, around) = (entry.map(|entry| &entry.spec), &parts.session.environment);
         let failure = |error: &Arc<_>| Arc::new(Failure::from_server_error(&row.id, spec, around, error));
         row.failure = status.last_error.as_ref().map(failure);
     }

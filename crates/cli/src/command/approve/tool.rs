@@ -55,7 +55,7 @@ pub async fn run(word: &str, args: &ApproveArgs, session: &CommandSession) -> Co
         let saved = hosted.host.approve_definition(&tool.id, shown).await;
         saved.map_err(|error| hosted.failure(&entry.name, error))?;
     }
-    if session.console.manner.json {
+    if session.console.mode.json {
         let before = change.as_ref().and_then(|change| RawJson::parse(change.approved.to_string()).ok());
         session.console.print_json(&ToolApprovalDocument {
             schema: 1,
@@ -80,7 +80,7 @@ pub async fn run(word: &str, args: &ApproveArgs, session: &CommandSession) -> Co
 
 async fn confirm(args: &ApproveArgs, session: &CommandSession, change: &ChangedDefinition) -> bool {
     let review = change_text(change);
-    if session.console.manner.json {
+    if session.console.mode.json {
         return args.digest.as_deref().is_some_and(|digest| matches_digest(digest, &change.tool.fingerprint));
     }
     if let Some(digest) = &args.digest {

@@ -234,7 +234,7 @@ pub fn account_label(key: &AccountKey) -> String {
 }
 
 fn show(session: &CommandSession, rows: &[LoginRow], place: &str) -> Result<(), Failure> {
-    if session.console.manner.json {
+    if session.console.mode.json {
         let items: Vec<Value> = rows.iter().map(LoginRow::document).collect();
         return session.console.print_document(true, &json!({ "place": place, "items": items }));
     }

@@ -70,7 +70,7 @@ impl PreparedCall<'_> {
     /// nothing.
     fn reporter(&self, head: String, latest: watch::Sender<Option<CallUpdate>>) -> UpdateSink {
         let console = Arc::clone(&self.session.console);
-        let says_all = console.manner.debug && !console.shows_status();
+        let says_all = console.mode.debug && !console.shows_status();
         Arc::new(move |news| match says_all {
             true => console.say(format_args!("{head}  {}", update_text(&news))),
             false => drop(latest.send_replace(Some(news))),

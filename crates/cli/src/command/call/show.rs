@@ -49,7 +49,7 @@ pub fn show(session: &CommandSession, answered: &FinishedCall<'_>) -> CommandRes
     let mut save_directory = save.map(|path| SaveDirectory::open(session, path, &[server, tool])).transpose()?;
     let output = output_text(answer, save_directory.as_mut())?;
     let failure = answer.is_error.then(|| tool_failure(server, tool, &output));
-    if session.console.manner.json {
+    if session.console.mode.json {
         let none = RawJson::from_value::<[u8; 0]>(&[]).map_err(Failure::other)?;
         session.console.print_document(
             !answer.is_error,

@@ -71,7 +71,7 @@ fn run(args: &SwitchArgs, switch: SwitchDirection, session: &CommandSession) -> 
     {
         files.push(server.place.file.to_path_buf());
     }
-    let now = || load(&session.configuration.places, &session.surroundings);
+    let now = || load(&session.configuration.places, &session.environment);
     if switch == SwitchDirection::On && !is_enabled(&now(), &server.name) {
         files.extend(enable_in_higher_layers(session, server)?);
     }
@@ -177,7 +177,7 @@ fn report_switched(
     let name = &server.name;
     let scope = scope.map(|scope| format!(" --scope {}", scope.layer().source())).unwrap_or_default();
     let undo = format!("wharf {opposite} {name}{scope}");
-    if session.console.manner.json {
+    if session.console.mode.json {
         return session.console.print_document(
             true,
             &SwitchDocument {
@@ -194,7 +194,7 @@ fn report_switched(
         session.console.say(format_args!("{} is already {action}", paint(NAME, name)));
         return Ok(());
     }
-    let files: Vec<String> = files.iter().map(|file| display_path(file, &session.surroundings)).collect();
+    let files: Vec<String> = files.iter().map(|file| display_path(file, &session.environment)).collect();
     session.console.say(format_args!("{} {} in {}", paint(GOOD, word), paint(NAME, name), files.join(" and ")));
     session.console.say(format_args!("  {} {undo}", paint(QUIET, "undo:")));
     Ok(())

@@ -45,10 +45,10 @@ pub async fn run(args: &GetArgs, session: &CommandSession) -> CommandResult {
     let server = session.configuration.find(&args.id)?;
     let config = session.configuration.config()?;
     let item = |server: &ConfiguredServer| {
-        ConfiguredServerItem::new(server, config, &session.surroundings, SecretDisplay::from_flag(args.reveal))
+        ConfiguredServerItem::new(server, config, &session.environment, SecretDisplay::from_flag(args.reveal))
     };
     let others: Vec<&ConfiguredServer> = config.beside.iter().filter(|other| other.name == server.name).collect();
-    if session.console.manner.json {
+    if session.console.mode.json {
         let others = others.into_iter().map(item).collect();
         session.console.print_document(true, &GetDocument { item: item(server), others })?;
         return Ok(CommandEnding::Fine);
@@ -78,7 +78,7 @@ fn relation(server: &ConfiguredServer, other: &ConfiguredServer) -> &'static str
 }
 
 fn location(session: &CommandSession, server: &ConfiguredServer) -> String {
-    format!("{}:{}", display_path(&server.place.file, &session.surroundings), server.place.at.line)
+    format!("{}:{}", display_path(&server.place.file, &session.environment), server.place.at.line)
 }
 
 /// A sheet about one entry.

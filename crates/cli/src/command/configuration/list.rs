@@ -91,10 +91,10 @@ pub async fn run(args: &ConfigListArgs, session: &CommandSession) -> CommandResu
     }
     let config = session.configuration.config()?;
     let secrets = SecretDisplay::from_flag(args.reveal);
-    let item = |server: &&ConfiguredServer| ConfiguredServerItem::new(server, config, &session.surroundings, secrets);
+    let item = |server: &&ConfiguredServer| ConfiguredServerItem::new(server, config, &session.environment, secrets);
     let items: Vec<ConfiguredServerItem> = in_scope(config, args.scope).iter().map(item).collect();
     warn_of_errors(session, config, &items);
-    if session.console.manner.json {
+    if session.console.mode.json {
         let of_files = config.problems.iter().filter(|problem| problem.server.is_none());
         let problems = of_files.map(ProblemItem::new).collect();
         session.console.print_document(true, &ListDocument { items, problems })?;
@@ -154,7 +154,7 @@ fn say_importable(session: &CommandSession) -> Result<(), Failure> {
 
 fn row(session: &CommandSession, item: &ConfiguredServerItem) -> ServerRow<6> {
     let mark = if item.shadowed { "·" } else { " " };
-    let file = display_path(item.file.as_ref(), &session.surroundings);
+    let file = display_path(item.file.as_ref(), &session.environment);
     let cells = [
         format!("{mark} {}", item.id),
         item.transport.unwrap_or("?").to_owned(),

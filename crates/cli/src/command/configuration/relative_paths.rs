@@ -25,7 +25,7 @@ pub async fn adapt_relative_paths(
     if scope != ConfigScope::Global {
         return;
     }
-    let here = &session.surroundings.cwd;
+    let here = &session.environment.cwd;
     for key in ["command", "cwd", "envFile"] {
         let Some(Value::String(text)) = entry.get_mut(key) else { continue };
         let is_path = key != "command" || text.contains('/');
@@ -50,7 +50,7 @@ pub async fn adapt_relative_paths(
 }
 
 async fn offer_project_cwd(session: &CommandSession, name: &str, found: &[String]) -> bool {
-    if session.console.manner.json || !question::has_terminal() {
+    if session.console.mode.json || !question::has_terminal() {
         return false;
     }
     let say = format!("Relative paths among the arguments: {}.", quoted_list(found));

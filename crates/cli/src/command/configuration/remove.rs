@@ -78,16 +78,16 @@ fn remove_disabling_entry(args: &RemoveArgs, session: &CommandSession) -> Result
     }
     remove_emptied_file(places, Layer::Project)?;
     let undo = format!("wharf add-json {} '{{\"enabled\": false}}'", shell_quote(&args.id));
-    if session.console.manner.json {
+    if session.console.mode.json {
         let file = path.display().to_string();
-        let counts_now = load(places, &session.surroundings).server(&args.id).map(|server| server.place.to_string());
+        let counts_now = load(places, &session.environment).server(&args.id).map(|server| server.place.to_string());
         let (id, undo) = (&args.id, Some(undo));
         session
             .console
             .print_document(true, &RemoveDocument { success: true, id, action: "removed", file, undo, counts_now })?;
         return Ok(true);
     }
-    let file = display_path(&path, &session.surroundings);
+    let file = display_path(&path, &session.environment);
     session.console.say(format_args!(
         "{} the entry that disabled {} in {file}",
         paint(GOOD, "Removed"),
@@ -141,23 +141,23 @@ fn report_removed(
     server: &ConfiguredServer,
     old: &Value,
 ) -> Result<(), Failure> {
-    let now = load(&session.configuration.places, &session.surroundings);
+    let now = load(&session.configuration.places, &session.environment);
     let counts_now = now.server(server.name.as_str()).map(|server| server.place.to_string());
     let undo = undo_command(server, old);
-    if session.console.manner.json {
+    if session.console.mode.json {
         let file = server.place.file.display().to_string();
         return session.console.print_document(
             true,
             &RemoveDocument { success: true, id: &args.id, action: "removed", file, undo, counts_now },
         );
     }
-    let file = display_path(&server.place.file, &session.surroundings);
+    let file = display_path(&server.place.file, &session.environment);
     session.console.say(format_args!("{} {} from {file}", paint(GOOD, "Removed"), paint(NAME, &server.name)));
     if let Some(undo) = undo {
         session.console.say(format_args!("  {} {undo}", paint(QUIET, "undo:")));
     }
     if let Some(other) = now.server(server.name.as_str()) {
-        let place = format!("{}:{}", display_path(&other.place.file, &session.surroundings), other.place.at.line);
+        let place = format!("{}:{}", display_path(&other.place.file, &session.environment), other.place.at.line);
         let scope = other.layer.source();
         let name = shell_quote(server.name.as_str());
         session

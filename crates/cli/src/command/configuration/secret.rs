@@ -75,7 +75,7 @@ pub fn open_store(session: &CommandSession) -> Result<SecretStore, Failure> {
     if user.as_os_str().is_empty() {
         return Err(Failure::usage("no directory to store secrets in").with_hint("set HOME or XDG_CONFIG_HOME"));
     }
-    let store = SecretStore::new(user.with_file_name("secrets.json"), session.surroundings.clone());
+    let store = SecretStore::new(user.with_file_name("secrets.json"), session.environment.clone());
     Ok(match &configuration.config()?.settings.secret_command {
         Some(command) => store.with_command(command.clone()),
         None => store,
@@ -91,7 +91,7 @@ async fn set(session: &CommandSession, name: &str) -> Result<(), Failure> {
     let place =
         store.set(name, &Secret::new(secrets.pop().unwrap_or_default())).map_err(|error| secret_failure(&error))?;
     let reference = format!("${{secret:{name}}}");
-    if session.console.manner.json {
+    if session.console.mode.json {
         let place = place_key(&place);
         let document = json!({ "success": true, "name": name, "place": place, "reference": reference });
         return session.console.print_document(true, &document);
@@ -105,7 +105,7 @@ async fn set(session: &CommandSession, name: &str) -> Result<(), Failure> {
 
 fn list(session: &CommandSession) -> Result<(), Failure> {
     let names = open_store(session)?.names().map_err(|error| secret_failure(&error))?;
-    if session.console.manner.json {
+    if session.console.mode.json {
         let items: Vec<_> = names.iter().map(|name| json!({ "name": name })).collect();
         return session.console.print_document(true, &json!({ "items": items }));
     }
@@ -122,7 +122,7 @@ fn remove(session: &CommandSession, name: &str) -> Result<(), Failure> {
         let hint = suggestion(name, names.iter().map(String::as_str));
         return Err(Failure::usage(format_args!("no secret named `{name}`")).with_hint(hint));
     }
-    if session.console.manner.json {
+    if session.console.mode.json {
         return session.console.print_document(true, &json!({ "success": true, "name": name, "action": "removed" }));
     }
     session.console.say(format_args!("{} {}", paint(GOOD, "Deleted:"), paint(NAME, name)));
@@ -141,7 +141,7 @@ fn place_label(session: &CommandSession, place: &SecretOrigin) -> String {
     match place {
         SecretOrigin::Command => "the store behind secretCommand".to_owned(),
         SecretOrigin::Keyring => "the system keyring".to_owned(),
-        SecretOrigin::File(path) => format!("{}, which only you can read", display_path(path, &session.surroundings)),
+        SecretOrigin::File(path) => format!("{}, which only you can read", display_path(path, &session.environment)),
     }
 }
 

@@ -45,14 +45,14 @@ struct ValidateDocument {
 
 pub async fn run(args: &ValidateArgs, session: &CommandSession) -> CommandResult {
     let config = match &args.file {
-        None => load(&session.configuration.places, &session.surroundings),
-        Some(file) => load(&single_file_places(session, file), &session.surroundings),
+        None => load(&session.configuration.places, &session.environment),
+        Some(file) => load(&single_file_places(session, file), &session.environment),
     };
     let problems = collect_problems(session, &config);
     let count = |wanted| problems.iter().filter(|problem| problem.severity == wanted).count();
     let (errors, warnings) = (count(ProblemSeverity::Error), count(ProblemSeverity::Warning));
     let is_bad = errors > 0 || (session.configuration.is_strict() && warnings > 0);
-    if session.console.manner.json {
+    if session.console.mode.json {
         let files = found_files(&config).map(|file| file.display().to_string()).collect();
         let items = problems.iter().map(ProblemItem::new).collect();
         let servers = config.servers.len();
@@ -71,7 +71,7 @@ fn single_file_places(session: &CommandSession, file: &Path) -> ConfigPaths {
     ConfigPaths {
         project: session.configuration.places.project.clone(),
         server_dirs: session.configuration.places.server_dirs.clone(),
-        flags: vec![session.surroundings.cwd.join(file)],
+        flags: vec![session.environment.cwd.join(file)],
         only_flags: true,
         ..ConfigPaths::default()
     }
@@ -98,7 +98,7 @@ fn collect_problems(session: &CommandSession, config: &Config) -> Vec<ConfigProb
 /// Returns the references that cannot be resolved. Secrets are assumed to exist, because reading one may run a program.
 fn unresolved_references(session: &CommandSession, config: &Config, server: &ConfiguredServer) -> Vec<ConfigProblem> {
     let secrets = |_: &str| Ok("secret".to_owned());
-    let (around, places) = (&session.surroundings, &session.configuration.places);
+    let (around, places) = (&session.environment, &session.configuration.places);
     let with = ResolveContext { around, settings: &config.settings, secrets: &secrets, places };
     // Problems of the entry itself were reported when it was loaded.
     if server.described.is_err() {
@@ -133,7 +133,7 @@ fn group_by_file(session: &CommandSession, problems: &[ConfigProblem]) -> String
         let file = problem.place.as_ref().map(|place| &*place.file);
         if file.is_some() && file != last {
             let gap = if text.is_empty() { "" } else { "\n" };
-            let name = file.map(|file| display_path(file, &session.surroundings)).unwrap_or_default();
+            let name = file.map(|file| display_path(file, &session.environment)).unwrap_or_default();
             let _ = writeln!(text, "{gap}{}", paint(HEADING, name));
             last = file;
         }
@@ -149,7 +149,7 @@ fn group_by_file(session: &CommandSession, problems: &[ConfigProblem]) -> String
 }
 
 fn summary(session: &CommandSession, config: &Config, errors: usize, warnings: usize) -> String {
-    let files: Vec<String> = found_files(config).map(|file| display_path(file, &session.surroundings)).collect();
+    let files: Vec<String> = found_files(config).map(|file| display_path(file, &session.environment)).collect();
     let read = match files.is_empty() {
         true => "no file found".to_owned(),
         false => files.join(", "),

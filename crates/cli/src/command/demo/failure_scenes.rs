@@ -61,7 +61,7 @@ pub async fn missing(cast: &DemoServers<'_>) -> SceneResult {
         Ok(_) => Err("the command should not exist".to_owned()),
         Err(error) => {
             let failure =
-                Failure::from_connect_error("missing", &ServerSpec::Stdio(spec), &cast.session.surroundings, error);
+                Failure::from_connect_error("missing", &ServerSpec::Stdio(spec), &cast.session.environment, error);
             Ok(render_failure(&failure).lines().map(str::to_owned).collect())
         }
     }

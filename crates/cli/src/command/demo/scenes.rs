@@ -106,7 +106,7 @@ pub async fn environment(cast: &DemoServers<'_>) -> SceneResult {
     let text = content_text(&answer.content);
     let names: Vec<&str> = text.lines().collect();
     ensure(!names.contains(&SECRET), "the server should not see the secret")?;
-    let (ours, theirs) = (cast.session.surroundings.env.len() + 1, names.len());
+    let (ours, theirs) = (cast.session.environment.env.len() + 1, names.len());
     Ok(vec![
         format!("you have {ours} variables, including {SECRET}; the server received {theirs}:"),
         UntrustedText::new(names.join(" ")).truncate(400).to_string(),

@@ -77,7 +77,7 @@ impl<'a> DemoTour<'a> {
     /// Fails if the output cannot be written.
     pub fn finish(self) -> Result<bool, Failure> {
         let success = self.steps.iter().all(|step| step.ok);
-        if self.session.console.manner.json {
+        if self.session.console.mode.json {
             let duration_ms = millis(self.began.elapsed());
             self.session.console.print_document(success, &TourDocument { success, duration_ms, steps: &self.steps })?;
         } else if success {
@@ -89,7 +89,7 @@ impl<'a> DemoTour<'a> {
     }
 
     fn show(&self, text: impl std::fmt::Display) -> Result<(), Failure> {
-        if self.session.console.manner.json { Ok(()) } else { self.session.console.print(text) }
+        if self.session.console.mode.json { Ok(()) } else { self.session.console.print(text) }
     }
 }
 

@@ -61,7 +61,7 @@ fn read(
     let project = &session.configuration.places.project;
     let servers = import(client, &text, file, project)
         .map_err(|error| Failure::usage(format_args!("{}:{}: {}", file.display(), error.at, error.text)))?;
-    let is_home = home_directory(&session.surroundings).is_some_and(|home| home.starts_with(project));
+    let is_home = home_directory(&session.environment).is_some_and(|home| home.starts_with(project));
     let found = |mut server: ImportedServer| {
         if args.scope == ConfigScope::Global && file.starts_with(project) {
             make_paths_absolute(&mut server, project);
@@ -90,14 +90,14 @@ fn make_paths_absolute(server: &mut ImportedServer, project: &Path) {
 
 fn files(args: &ImportArgs, session: &CommandSession, client: ExternalClient) -> Vec<PathBuf> {
     match &args.file {
-        Some(file) => vec![session.surroundings.cwd.join(file)],
+        Some(file) => vec![session.environment.cwd.join(file)],
         None => client_files(session, client),
     }
 }
 
 /// Returns the files of a program, without those that wharf itself loads.
 fn client_files(session: &CommandSession, client: ExternalClient) -> Vec<PathBuf> {
-    let home = home_directory(&session.surroundings).unwrap_or_default();
+    let home = home_directory(&session.environment).unwrap_or_default();
     let places = &session.configuration.places;
     let own = [places.home.clone(), Some(places.shared_file())];
     let mut files = client.files(&home, &places.project, std::env::consts::OS);

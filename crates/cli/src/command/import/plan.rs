@@ -161,7 +161,7 @@ impl PlannedServer<'_> {
         let mut text = format!("\n{}  {}", paint(HEADING, id), paint(QUIET, UntrustedText::new(place)));
         let lines = match (&self.verdict, &self.shown) {
             (Err(refusal), _) => vec![refusal.reason.clone()],
-            (Ok(_), Some(shown)) => ApprovalSubject::inspect(shown, &session.surroundings).lines(),
+            (Ok(_), Some(shown)) => ApprovalSubject::inspect(shown, &session.environment).lines(),
             (Ok(_), None) => Vec::new(),
         };
         for line in lines {

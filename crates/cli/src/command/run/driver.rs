@@ -187,7 +187,7 @@ impl RunOutput {
     fn new(managed_host: &ManagedHost<'_>, chat: &ChatSession<'_>) -> Result<Self, Failure> {
         let (console, registry) = (managed_host.session.console.clone(), Arc::clone(managed_host.host.registry()));
         let spent = RunTotals::new(chat);
-        Ok(match console.manner.json {
+        Ok(match console.mode.json {
             true => Self::Events(EventWriter::start(console, registry, spent, managed_host)?),
             false => Self::Text(TextWriter::new(console, registry, spent)),
         })

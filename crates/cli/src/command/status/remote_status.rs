@@ -36,7 +36,7 @@ impl RemoteStatus {
     pub fn show(&self, session: &CommandSession, ids: &[String]) -> CommandResult {
         let console = &session.console;
         console.say(format_args!("asked the running wharf, process {}", self.pid));
-        if console.manner.json {
+        if console.mode.json {
             let is_ok = ending(&self.rows, ids) == CommandEnding::Fine;
             console.print_document(is_ok, &json!({ "items": self.items }))?;
         } else {

@@ -62,7 +62,7 @@ pub async fn watch(session: &CommandSession, ids: &[String]) -> CommandResult {
 }
 
 async fn next(session: &CommandSession, events: &mut EventReceiver, configs: &mut mpsc::Receiver<()>) -> WatchEvent {
-    let redraws = session.console.stdout_width().is_some() && !session.console.manner.json;
+    let redraws = session.console.stdout_width().is_some() && !session.console.mode.json;
     tokio::select! {
         heard = events.next() => WatchEvent::Heard(heard),
         Some(()) = configs.recv() => WatchEvent::Configured,
@@ -93,7 +93,7 @@ impl StatusWatch<'_> {
     /// Prints the initial state.
     fn print_initial(&mut self) -> Result<(), Failure> {
         let (console, rows) = (&self.session.console, self.rows());
-        match (console.manner.json, console.stdout_width()) {
+        match (console.mode.json, console.stdout_width()) {
             (true, _) => console.print_json(&document(&rows, &[])),
             (false, Some(_)) => self.draw(),
             (false, None) => rows.iter().try_for_each(|row| self.say(status_line(row))),
@@ -128,11 +128,11 @@ impl StatusWatch<'_> {
     /// Prints the rows that changed; on a terminal, redraws the table.
     fn show(&mut self, has_changed: impl Fn(&StatusRow) -> bool) -> Result<(), Failure> {
         let console = &self.session.console;
-        if !console.manner.json && console.stdout_width().is_some() {
+        if !console.mode.json && console.stdout_width().is_some() {
             return self.draw();
         }
         for row in self.rows().iter().filter(|row| has_changed(row)) {
-            match console.manner.json {
+            match console.mode.json {
                 true => console.print_json(&ChangeDocument::State { schema: 1, item: Box::new(item(row)) })?,
                 false => self.say(status_line(row))?,
             }
@@ -148,7 +148,7 @@ impl StatusWatch<'_> {
 
     fn report_reload(&mut self, reloaded: &ReloadReport) -> Result<(), Failure> {
         let console = &self.session.console;
-        if console.manner.json {
+        if console.mode.json {
             return console.print_json(&ChangeDocument::Config { schema: 1, reloaded });
         }
         for problem in &reloaded.news {

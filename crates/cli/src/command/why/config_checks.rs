@@ -78,12 +78,12 @@ pub fn check_approval(server: &ConfiguredServer, _: &Config, _: &CommandSession)
 pub fn check_references(server: &ConfiguredServer, _: &Config, session: &CommandSession) -> StepCheck {
     let references = server.described.as_ref().map(|described| described.references()).unwrap_or_default();
     let unset = references.iter().find_map(|reference| match &reference.to {
-        ReferenceTarget::Variable { name, has_default: false } if session.surroundings.var(name).is_none() => {
+        ReferenceTarget::Variable { name, has_default: false } if session.environment.var(name).is_none() => {
             Some((name, reference))
         }
         _ => None,
     });
-    let evidence = references.iter().map(|reference| reference_line(reference, &session.surroundings));
+    let evidence = references.iter().map(|reference| reference_line(reference, &session.environment));
     let detail = match references.len() {
         0 => "no references".to_owned(),
         1 => "1 reference".to_owned(),

@@ -65,7 +65,7 @@ fn further_sources(server: &str, context: &CommandContext<'_>) -> Vec<String> {
     let session = context.managed_host.session;
     let log = session.configuration.state.as_deref().map(|state| {
         let file = state.join("logs").join(wharf::log_file_name(server));
-        format!("log file: {} (wharf logs {server})", display_path(&file, &session.surroundings))
+        format!("log file: {} (wharf logs {server})", display_path(&file, &session.environment))
     });
     let messages = format!(
         "wire messages: wharf test {server} --debug. Set `debug: true` in its entry to show them here \

@@ -50,7 +50,7 @@ pub fn report_added(session: &CommandSession, added: &AddedEntry<'_>) -> Result<
     };
     let warnings = warnings(session, added);
     let (undo, next) = (added.undo(), format!("wharf test {name}"));
-    if session.console.manner.json {
+    if session.console.mode.json {
         let file = written.file.display().to_string();
         let source = scope.layer().source();
         let id = name.as_str();
@@ -61,7 +61,7 @@ pub fn report_added(session: &CommandSession, added: &AddedEntry<'_>) -> Result<
     for warning in &warnings {
         session.console.warn(warning);
     }
-    let file = display_path(&written.file, &session.surroundings);
+    let file = display_path(&written.file, &session.environment);
     let source = scope.layer().source();
     session.console.say(format_args!("{} {} in {file} ({source})", paint(GOOD, word), paint(NAME, name)));
     if scope.layer() == Layer::Project {
@@ -76,8 +76,8 @@ pub fn report_added(session: &CommandSession, added: &AddedEntry<'_>) -> Result<
 /// Returns the directories in which the project's servers are found.
 fn reach(session: &CommandSession) -> String {
     let project = &session.configuration.places.project;
-    let shown = display_path(project, &session.surroundings);
-    match repository_root(project, home_directory(&session.surroundings).as_deref()) {
+    let shown = display_path(project, &session.environment);
+    match repository_root(project, home_directory(&session.environment).as_deref()) {
         Some(_) => format!("{shown} and its subdirectories"),
         None => format!("{shown} only"),
     }
@@ -111,7 +111,7 @@ fn warnings(session: &CommandSession, added: &AddedEntry<'_>) -> Vec<String> {
             secrets.join(", ")
         ));
     }
-    let config = load(&session.configuration.places, &session.surroundings);
+    let config = load(&session.configuration.places, &session.environment);
     warnings.extend(shadowing_warning(session, added, &config));
     warnings
 }
@@ -119,7 +119,7 @@ fn warnings(session: &CommandSession, added: &AddedEntry<'_>) -> Vec<String> {
 /// Returns a warning if an entry of the same name in another layer takes precedence or is now overridden.
 fn shadowing_warning(session: &CommandSession, added: &AddedEntry<'_>, config: &Config) -> Option<String> {
     let shown = |server: &wharf_config::ConfiguredServer| {
-        format!("{}:{}", display_path(&server.place.file, &session.surroundings), server.place.at.line)
+        format!("{}:{}", display_path(&server.place.file, &session.environment), server.place.at.line)
     };
     let name = added.name;
     let counts = config.server(name.as_str()).filter(|_| !added.is_switch())?;
