@@ -28,7 +28,7 @@ pub struct SavedConversation {
     /// `None` until the first turn is appended.
     file: Option<File>,
     /// Length in bytes of the complete lines in the file.
-    whole: u64,
+    complete_bytes: u64,
     /// The last recorded servers, and whether the file contains them.
     servers: Vec<String>,
     are_servers_written: bool,
@@ -106,7 +106,7 @@ enum SavedRecord<'a> {
 struct RecordLine<'a> {
     schema: u32,
     #[serde(flatten)]
-    said: &'a SavedRecord<'a>,
+    record: &'a SavedRecord<'a>,
 }
 
 impl SavedConversation {
@@ -116,7 +116,7 @@ impl SavedConversation {
         directory::ensure_private(directory).map_err(file_error(directory))?;
         let began = SystemTime::now();
         let path = directory::conversation_path(directory, &directory::new_id(began));
-        Ok(Self { path, began, file: None, whole: 0, servers: Vec::new(), are_servers_written: true })
+        Ok(Self { path, began, file: None, complete_bytes: 0, servers: Vec::new(), are_servers_written: true })
     }
 
     /// Resumes a conversation by its id or an unambiguous prefix, or the most recent one.
@@ -133,10 +133,10 @@ impl SavedConversation {
         let mut file = OpenOptions::new().read(true).append(true).open(&path).map_err(file_error(&path))?;
         lock(&file, &path, &id)?;
         let bytes = read_bounded(&mut file).map_err(file_error(&path))?;
-        let FileContents { conversation, servers, problems, whole } =
+        let FileContents { conversation, servers, problems, complete_bytes } =
             file_reader::read_conversation(&bytes).map_err(|schema| SavedConversationError::Newer { id, schema })?;
         let (began, noted) = (SystemTime::now(), servers.clone());
-        let saved = Self { path, began, file: Some(file), whole, servers: noted, are_servers_written: true };
+        let saved = Self { path, began, file: Some(file), complete_bytes, servers: noted, are_servers_written: true };
         Ok(Resumed { saved, conversation, servers, problems })
     }
 
@@ -200,8 +200,8 @@ impl SavedConversation {
         Ok(())
     }
 
-    fn write(&mut self, said: &SavedRecord<'_>) -> Result<(), SavedConversationError> {
-        let line = serde_json::to_string(&RecordLine { schema: SCHEMA, said });
+    fn write(&mut self, record: &SavedRecord<'_>) -> Result<(), SavedConversationError> {
+        let line = serde_json::to_string(&RecordLine { schema: SCHEMA, record });
         self.write_line(line.map_err(|error| file_error(&self.path)(error.into()))?)
     }
 
@@ -209,9 +209,9 @@ impl SavedConversation {
     fn write_line(&mut self, mut line: String) -> Result<(), SavedConversationError> {
         line.push('\n');
         let Some(file) = &mut self.file else { return Ok(()) };
-        let written = file.set_len(self.whole).and_then(|()| file.write_all(line.as_bytes()));
+        let written = file.set_len(self.complete_bytes).and_then(|()| file.write_all(line.as_bytes()));
         written.map_err(file_error(&self.path))?;
-        self.whole += line.len() as u64;
+        self.complete_bytes += line.len() as u64;
         Ok(())
     }
 }

@@ -128,8 +128,8 @@ impl ToolIndex {
     fn term_scores(&self, term: &SearchTerm) -> Vec<f32> {
         let mut best = vec![0f32; self.tools];
         for (word, worth) in &term.spellings {
-            let said = Embedding(vec![TokenEmbedding { index: u64::embed(word), value: 1.0 }]);
-            for found in self.scorer.matches(&said) {
+            let embedding = Embedding(vec![TokenEmbedding { index: u64::embed(word), value: 1.0 }]);
+            for found in self.scorer.matches(&embedding) {
                 best[found.id] = best[found.id].max(found.score * worth);
             }
         }
@@ -149,9 +149,9 @@ fn combine_fields(fields: &[IndexedField], at: usize) -> Embedding<u64> {
 
 fn argument_words(tool: &SearchableTool<'_>) -> Vec<String> {
     let mut text = String::new();
-    for (name, said) in tool.arguments {
+    for (name, description) in tool.arguments {
         if text.len() < MAX_TEXT_BYTES {
-            text.extend([name, " ", said, " "]);
+            text.extend([name, " ", description, " "]);
         }
     }
     stemmed_words(&text, MAX_TEXT_BYTES)

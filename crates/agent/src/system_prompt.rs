@@ -63,8 +63,8 @@ pub fn system_prompt(surrounding: &AgentEnvironment, instructions: &[ServerInstr
 
 fn server_instructions(instructions: &[ServerInstructions]) -> String {
     let mut words = String::new();
-    let said = instructions.iter().filter(|instructions| !instructions.text.trim().is_empty());
-    for ServerInstructions { from, text } in said {
+    let nonempty = instructions.iter().filter(|instructions| !instructions.text.trim().is_empty());
+    for ServerInstructions { from, text } in nonempty {
         let from = EscapedText::single_line(from, 100);
         let quoted = prefix_lines(&EscapedText::multiline(text.trim(), MAX_INSTRUCTION_CHARS).to_string());
         let section = format!("\nServer `{from}`:\n{quoted}\n");

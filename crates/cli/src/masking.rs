@@ -141,12 +141,12 @@ fn mask_argument_list<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> Vec<S
     let literal =
         |text: &str| -> OsString { parse_template(text).iter().filter_map(literal_part).collect::<String>().into() };
     let literals: Vec<OsString> = texts.clone().map(literal).collect();
-    let masked = mask_arguments(&literals);
-    let whole = mask_arguments(&texts.clone().map(OsString::from).collect::<Vec<_>>());
-    let is_open = |at: usize| literals[at] == *masked[at];
+    let masked_literals = mask_arguments(&literals);
+    let masked_texts = mask_arguments(&texts.clone().map(OsString::from).collect::<Vec<_>>());
+    let is_open = |at: usize| literals[at] == *masked_literals[at];
     texts
         .enumerate()
-        .map(|(at, text)| if is_open(at) { rewrite_literals(text, str::to_owned) } else { whole[at].clone() })
+        .map(|(at, text)| if is_open(at) { rewrite_literals(text, str::to_owned) } else { masked_texts[at].clone() })
         .collect()
 }
 
@@ -207,9 +207,9 @@ fn collect(value: &Value, found: &mut Vec<MaskedReference>) {
 
 impl MaskedReference {
     /// Reports whether the reference is set. `None` for a secret, which may need another program to find out.
-    pub fn is_set(&self, around: &Environment) -> Option<bool> {
+    pub fn is_set(&self, environment: &Environment) -> Option<bool> {
         match self {
-            Self::Variable { name, .. } => Some(around.var(name).is_some()),
+            Self::Variable { name, .. } => Some(environment.var(name).is_some()),
             Self::Secret(_) => None,
         }
     }
@@ -222,8 +222,8 @@ pub fn literal_secrets(entry: &Map<String, Value>) -> Vec<String> {
         |name: &str, text: &str| holds_secret(name) && mask_secret(text) != text || mask_argument(text) != text;
     let mut found = Vec::new();
     for (key, word) in [("env", "env"), ("headers", "header"), ("oauth", "oauth")] {
-        let told = texts(key).filter(|(name, value)| value.as_str().is_some_and(|text| is_secret(name, text)));
-        found.extend(told.map(|(name, _)| format!("{word} {name}")));
+        let secret_keys = texts(key).filter(|(name, value)| value.as_str().is_some_and(|text| is_secret(name, text)));
+        found.extend(secret_keys.map(|(name, _)| format!("{word} {name}")));
     }
     let list: Vec<&str> =
         entry.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();

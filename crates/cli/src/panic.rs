@@ -37,30 +37,30 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     /// Returns the hook's output for a panic of this thread.
-    fn said(panics: fn()) -> String {
-        let told_text = Arc::new(Mutex::new(String::new()));
-        let (heard, before) = (told_text.clone(), std::panic::take_hook());
+    fn panic_output(panics: fn()) -> String {
+        let shared_output = Arc::new(Mutex::new(String::new()));
+        let (output, before) = (shared_output.clone(), std::panic::take_hook());
         let before = Arc::new(before);
         let (usual, here) = (before.clone(), std::thread::current().id());
         std::panic::set_hook(Box::new(move |panic| match std::thread::current().id() == here {
-            true => *heard.lock().unwrap() = panic_report(panic),
+            true => *output.lock().unwrap() = panic_report(panic),
             false => usual(panic),
         }));
         let _ = std::panic::catch_unwind(panics);
         let _ = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| before(panic)));
-        std::mem::take(&mut *told_text.lock().unwrap())
+        std::mem::take(&mut *shared_output.lock().unwrap())
     }
 
     #[test]
     fn panic_report_has_location_but_no_values() {
-        let value = said(|| panic!("the token is {}", std::hint::black_box("hushhush")));
+        let value = panic_output(|| panic!("the token is {}", std::hint::black_box("hushhush")));
         assert!(value.contains("cli/src/panic.rs:") && value.contains("report") && !value.contains("hush"), "{value}");
-        let refused = said(|| {
+        let refused = panic_output(|| {
             let _: u8 = std::hint::black_box("hushhush").parse().map_err(|_| "hushhush".to_owned()).unwrap();
         });
         assert!(refused.contains("bug in Wharf") && !refused.contains("hush"), "{refused}");
-        assert!(said(|| panic!("a plain reason")).contains(": a plain reason ("));
+        assert!(panic_output(|| panic!("a plain reason")).contains(": a plain reason ("));
         assert_eq!(short_path("/a/b/c/d/src/x.rs"), "c/d/src/x.rs");
     }
 }

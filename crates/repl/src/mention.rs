@@ -182,8 +182,8 @@ pub fn resource_part(
     }
     let other = (asked != Some(&contents.uri))
         .then(|| format!("[it is called {}]\n", EscapedText::single_line(&contents.uri, MAX_URI_SHOWN)));
-    let said = format!("{}{}", other.unwrap_or_default(), resource_text(contents));
-    room.take_quoted(head, &said).map(|block| vec![block])
+    let text = format!("{}{}", other.unwrap_or_default(), resource_text(contents));
+    room.take_quoted(head, &text).map(|block| vec![block])
 }
 
 impl AttachmentBudget {
@@ -205,9 +205,9 @@ impl AttachmentBudget {
             (true, _) => format!("\n[cut: the whole has {} bytes]", text.len()),
             (false, true) => format!("…\n[cut: the whole has {} bytes]", text.len()),
         };
-        let said = format!("{}{cut}", shown.text);
-        self.text = self.text.saturating_sub(said.chars().map(quoted_size).sum());
-        Some(said)
+        let text = format!("{}{cut}", shown.text);
+        self.text = self.text.saturating_sub(text.chars().map(quoted_size).sum());
+        Some(text)
     }
 
     /// Quotes every line of a text after a label. Returns `None` if the budget does not suffice for both.

@@ -272,9 +272,9 @@ fn result_excerpt(text: &str, width: usize) -> ResultExcerpt {
     let lines: Vec<&str> = text.trim_end().lines().collect();
     let (mut shown, mut is_cut) = (String::new(), false);
     for line in lines.iter().take(MAX_RESULT_LINES) {
-        let whole = EscapedText::single_line(line, MAX_LINE_CHARS).to_string();
-        let line = truncate_columns(&whole, width);
-        is_cut |= line != whole;
+        let escaped = EscapedText::single_line(line, MAX_LINE_CHARS).to_string();
+        let line = truncate_columns(&escaped, width);
+        is_cut |= line != escaped;
         shown.push_str(&format!("\n    {} {line}", paint(QUIET, "│")));
     }
     ResultExcerpt { text: shown, more_lines: lines.len().saturating_sub(MAX_RESULT_LINES), is_cut }

@@ -140,8 +140,8 @@ fn describe_trouble(trouble: Option<&ServerError>) -> String {
 
 /// Announces the changes of an automatic configuration reload, if any.
 pub fn announce_auto_reload(session: &CommandSession, reloaded: &ReloadReport) {
-    if reloaded.has_news() {
-        print_reload(session, reloaded, &reloaded.news);
+    if reloaded.has_changes() {
+        print_reload(session, reloaded, &reloaded.new_problems);
     }
 }
 

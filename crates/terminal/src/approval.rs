@@ -35,12 +35,12 @@ pub fn pending_approvals<'a>(
     servers: impl IntoIterator<Item = &'a ConfiguredServer>,
     approvals: &ApprovalStore,
     project: &Path,
-    around: &Environment,
+    environment: &Environment,
 ) -> Result<Vec<Waiting>, Failure> {
     let known = approvals.load().map_err(approvals_failed)?;
     let servers = servers.into_iter().filter(|server| awaits_approval(server)).filter_map(|server| {
         let described: &ServerDefinition = server.described.as_ref().ok()?;
-        let what = ApprovalSubject::inspect(described, around);
+        let what = ApprovalSubject::inspect(described, environment);
         let key = ApprovalKey::new(project, &server.place.file, server.name.as_str());
         let before = match known.state(&key, what.digest()) {
             ApprovalState::Changed { before } => Some(before),

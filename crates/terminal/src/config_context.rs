@@ -54,7 +54,7 @@ pub struct ConfigContext {
     pub places: ConfigPaths,
     /// State directory. `None` without a home directory.
     pub state: Option<PathBuf>,
-    pub around: Environment,
+    pub environment: Environment,
     /// Value of `--account`, which overrides the entries.
     pub account: Option<String>,
     /// Shared reader of the files. It remembers the last valid content of each.
@@ -65,10 +65,19 @@ pub struct ConfigContext {
 }
 
 impl ConfigContext {
-    pub fn new(args: ConfigArgs, around: &Environment, console: Arc<Console>) -> Self {
-        let (places, state) = config_paths(&args, around);
-        let (reader, strict) = (ConfigReader::new(places.clone(), around.clone()), args.strict_config);
-        Self { places, state, around: around.clone(), account: None, reader, console, strict, loaded: OnceLock::new() }
+    pub fn new(args: ConfigArgs, environment: &Environment, console: Arc<Console>) -> Self {
+        let (places, state) = config_paths(&args, environment);
+        let (reader, strict) = (ConfigReader::new(places.clone(), environment.clone()), args.strict_config);
+        Self {
+            places,
+            state,
+            environment: environment.clone(),
+            account: None,
+            reader,
+            console,
+            strict,
+            loaded: OnceLock::new(),
+        }
     }
 
     /// Returns the configuration, loaded once. The first call prints warnings about problems of files. Errors of a
@@ -182,11 +191,14 @@ impl ConfigContext {
         let mut waiting = Vec::new();
         for server in servers {
             let needs_secret = refers_to_secret(&server);
-            let (around, config, store) =
-                (self.around.clone(), Arc::clone(&config), needs_secret.then(|| self.secret_store(&config.settings)));
+            let (environment, config, store) = (
+                self.environment.clone(),
+                Arc::clone(&config),
+                needs_secret.then(|| self.secret_store(&config.settings)),
+            );
             let (account, places) = (self.account.clone(), self.places.clone());
             let work = move || {
-                let entry = resolve_entry(&server, &config, &places, &around, store.as_ref())?;
+                let entry = resolve_entry(&server, &config, &places, &environment, store.as_ref())?;
                 Ok(with_login(entry, login_key(&server), account))
             };
             let (done, resolved) = oneshot::channel();
@@ -226,7 +238,7 @@ impl ConfigContext {
         let user = &self.places.user;
         // Without a home directory there is no such file: a bare file name would refer to the working directory.
         let file = if user.as_os_str().is_empty() { PathBuf::new() } else { user.with_file_name("secrets.json") };
-        let store = SecretStore::new(file, self.around.clone());
+        let store = SecretStore::new(file, self.environment.clone());
         match &settings.secret_command {
             Some(command) => store.with_command(command.clone()),
             None => store,
@@ -269,10 +281,10 @@ pub fn unreadable_rules(settings: &GlobalSettings) -> Vec<String> {
     let is_named = |problem: &&wharf_policy::RuleProblem| !problem.rule.rule.tool.is_empty();
     let unreadable = policy.problems().iter().filter(|problem| problem.is_unreadable() && !problem.is_fatal());
     let unreadable = unreadable.filter(is_named);
-    let told = |problem: &wharf_policy::RuleProblem| {
+    let describe = |problem: &wharf_policy::RuleProblem| {
         format!("{problem}; the rule is invalid, so every call to the project's own servers needs confirmation")
     };
-    unreadable.map(told).collect()
+    unreadable.map(describe).collect()
 }
 
 /// Reports whether an entry refers to a stored secret.
@@ -286,7 +298,7 @@ fn resolve_entry(
     server: &ConfiguredServer,
     config: &Config,
     places: &ConfigPaths,
-    around: &Environment,
+    environment: &Environment,
     store: Option<&SecretStore>,
 ) -> Result<ServerEntry, Failure> {
     let secrets = |name: &str| match store.map(|store| store.lookup(name)) {
@@ -294,7 +306,7 @@ fn resolve_entry(
         Some(Err(error)) => Err(error.to_string()),
         None => Err("no secret store is available".to_owned()),
     };
-    let with = ResolveContext { around, settings: &config.settings, secrets: &secrets, places };
+    let with = ResolveContext { around: environment, settings: &config.settings, secrets: &secrets, places };
     server.resolve(&with).map_err(|problems| server_problems_failure(server.name.as_str(), &problems))
 }
 
@@ -332,40 +344,40 @@ pub fn with_login(mut entry: ServerEntry, key: Option<String>, account: Option<S
 pub const ADD: &str = "add one: wharf add NAME -- COMMAND ARGS…, or wharf add NAME URL; or wharf import";
 
 /// Returns the configuration paths and the state directory.
-pub fn config_paths(args: &ConfigArgs, around: &Environment) -> (ConfigPaths, Option<PathBuf>) {
-    let state = wharf_directory(around, "XDG_STATE_HOME", ".local/state");
-    (config_places(args, around, state.as_deref()), state)
+pub fn config_paths(args: &ConfigArgs, environment: &Environment) -> (ConfigPaths, Option<PathBuf>) {
+    let state = wharf_directory(environment, "XDG_STATE_HOME", ".local/state");
+    (config_places(args, environment, state.as_deref()), state)
 }
 
-fn wharf_directory(around: &Environment, variable: &str, under: &str) -> Option<PathBuf> {
-    let named = around.var(variable).map(PathBuf::from).filter(|path| path.is_absolute());
-    named.or_else(|| home_directory(around).map(|home| home.join(under))).map(|path| path.join("wharf"))
+fn wharf_directory(environment: &Environment, variable: &str, under: &str) -> Option<PathBuf> {
+    let named = environment.var(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    named.or_else(|| home_directory(environment).map(|home| home.join(under))).map(|path| path.join("wharf"))
 }
 
 /// Returns the home directory. Ignores a relative one, which would make files of the project pass for the user's own.
-pub fn home_directory(around: &Environment) -> Option<PathBuf> {
-    around.var("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
+pub fn home_directory(environment: &Environment) -> Option<PathBuf> {
+    environment.var("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
 }
 
 /// Returns the variables that are ignored because they name a directory by a relative path.
-pub fn ignored_variables(around: &Environment) -> impl Iterator<Item = (&'static str, PathBuf)> {
+pub fn ignored_variables(environment: &Environment) -> impl Iterator<Item = (&'static str, PathBuf)> {
     ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"].into_iter().filter_map(|name| {
-        let path = around.var(name).map(PathBuf::from)?;
+        let path = environment.var(name).map(PathBuf::from)?;
         (path.is_relative() && !path.as_os_str().is_empty()).then_some((name, path))
     })
 }
 
-fn config_places(args: &ConfigArgs, around: &Environment, state: Option<&Path>) -> ConfigPaths {
-    let named = around.var("WHARF_CONFIG").filter(|path| !path.is_empty()).map(|path| around.cwd.join(path));
-    let usual = || wharf_directory(around, "XDG_CONFIG_HOME", ".config").map(|path| path.join("config.json"));
+fn config_places(args: &ConfigArgs, environment: &Environment, state: Option<&Path>) -> ConfigPaths {
+    let named = environment.var("WHARF_CONFIG").filter(|path| !path.is_empty()).map(|path| environment.cwd.join(path));
+    let usual = || wharf_directory(environment, "XDG_CONFIG_HOME", ".config").map(|path| path.join("config.json"));
     ConfigPaths {
-        home: home_directory(around).map(|home| home.join(".mcp.json")),
+        home: home_directory(environment).map(|home| home.join(".mcp.json")),
         user_was_named: named.is_some(),
         user: named.or_else(usual).unwrap_or_default(),
-        project: find_project_directory(&around.cwd, home_directory(around).as_deref()),
-        flags: args.files.iter().map(|file| around.cwd.join(file)).collect(),
+        project: find_project_directory(&environment.cwd, home_directory(environment).as_deref()),
+        flags: args.files.iter().map(|file| environment.cwd.join(file)).collect(),
         only_flags: args.only_config,
-        variable: around
+        variable: environment
             .var("WHARF_MCP_SERVERS")
             .map(|text| text.to_string_lossy().into_owned())
             .filter(|text| !text.trim().is_empty()),

@@ -14,8 +14,8 @@ impl<T> Default for LocalTasks<'_, T> {
 }
 
 impl<'a, T> LocalTasks<'a, T> {
-    pub fn push(&mut self, errand: impl Future<Output = T> + 'a) {
-        self.0.push(Box::pin(errand));
+    pub fn push(&mut self, future: impl Future<Output = T> + 'a) {
+        self.0.push(Box::pin(future));
     }
 
     pub fn is_empty(&self) -> bool {

@@ -168,10 +168,10 @@ impl<'a> ManagedHost<'a> {
     ///
     /// Reloads are serialized, so the last read wins. If the permission rules are invalid, nothing changes: servers
     /// never run without the rules configured with them.
-    pub async fn reload(&self, look: ReloadTrigger) -> Result<ReloadReport, Failure> {
+    pub async fn reload(&self, trigger: ReloadTrigger) -> Result<ReloadReport, Failure> {
         let _changing = self.changing.acquire().await;
         let reader = self.session.configuration.reader.clone();
-        let read = move || match look {
+        let read = move || match trigger {
             ReloadTrigger::Asked => reader.reload(),
             ReloadTrigger::Noticed => reader.read(),
         };

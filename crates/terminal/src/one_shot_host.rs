@@ -101,9 +101,10 @@ impl<'a> OneShotHost<'a> {
     ///
     /// Fails if the server does not become ready.
     pub async fn ready(&self, name: &ServerName) -> Result<Connection, Failure> {
-        let told = || starting_text(&[name.as_str()]);
+        let status_text = || starting_text(&[name.as_str()]);
         let ready =
-            with_startup_status(self.session, Instant::now(), told, self.host.wait_until_ready(name.as_str())).await;
+            with_startup_status(self.session, Instant::now(), status_text, self.host.wait_until_ready(name.as_str()))
+                .await;
         ready.map_err(|error| self.failure(name, error))
     }
 

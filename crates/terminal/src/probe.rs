@@ -118,6 +118,6 @@ impl From<StepOutcome> for StepState {
 pub async fn probe_one(session: &CommandSession, entry: &ServerEntry) -> Result<ProbeResult, Failure> {
     let hosted = start_connections(session, std::slice::from_ref(entry), &ClientServices::default()).await?;
     let target = ProbeTarget::new(&hosted, session, entry);
-    let told = || starting_text(&[entry.name.as_str()]);
-    Ok(with_startup_status(session, Instant::now(), told, target.probe()).await)
+    let status_text = || starting_text(&[entry.name.as_str()]);
+    Ok(with_startup_status(session, Instant::now(), status_text, target.probe()).await)
 }

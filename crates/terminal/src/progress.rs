@@ -27,7 +27,7 @@ pub fn spinner(frame: usize) -> char {
 pub async fn with_startup_status<T>(
     session: &CommandSession,
     began: Instant,
-    told: impl Fn() -> String,
+    status_text: impl Fn() -> String,
     work: impl Future<Output = T>,
 ) -> T {
     if !session.console.shows_status() {
@@ -42,7 +42,7 @@ pub async fn with_startup_status<T>(
                 session.console.clear_status();
                 return done;
             }
-            () = tokio::time::sleep_until(tick) => session.console.show_status(&startup_frame(&told(), began.elapsed())),
+            () = tokio::time::sleep_until(tick) => session.console.show_status(&startup_frame(&status_text(), began.elapsed())),
         }
     }
 }
@@ -52,9 +52,9 @@ pub fn starting_text<S: AsRef<str>>(names: &[S]) -> String {
     format!("{} · starting", names.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", "))
 }
 
-fn startup_frame(told: &str, since: Duration) -> String {
+fn startup_frame(status_text: &str, since: Duration) -> String {
     let turn = usize::try_from(since.as_millis() / STATUS_INTERVAL.as_millis()).unwrap_or(0);
-    format!("{} {told}, {} s", spinner(turn), since.as_secs())
+    format!("{} {status_text}, {} s", spinner(turn), since.as_secs())
 }
 
 /// Progress of a call, formatted as `40% message`, or as the bare number if the total is unknown.
@@ -98,9 +98,9 @@ mod tests {
 
     #[test]
     fn startup_frame_shows_spinner_and_seconds() {
-        let told = starting_text(&["git", "files"]);
-        assert_eq!(startup_frame(&told, Duration::from_millis(250)), "⠹ git, files · starting, 0 s");
-        assert_eq!(startup_frame(&told, Duration::from_millis(1300)), "⠸ git, files · starting, 1 s");
+        let status_text = starting_text(&["git", "files"]);
+        assert_eq!(startup_frame(&status_text, Duration::from_millis(250)), "⠹ git, files · starting, 0 s");
+        assert_eq!(startup_frame(&status_text, Duration::from_millis(1300)), "⠸ git, files · starting, 1 s");
     }
 
     #[test]

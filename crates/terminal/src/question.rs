@@ -84,7 +84,7 @@ pub trait Dialog {
     type Answer;
 
     fn begin(&self) -> DialogStep<Self::Answer>;
-    fn on_input(&mut self, heard: DialogInput) -> DialogStep<Self::Answer>;
+    fn on_input(&mut self, input: DialogInput) -> DialogStep<Self::Answer>;
 
     /// Describes the input field the next line belongs to.
     fn field(&self) -> InputField {
@@ -250,18 +250,18 @@ fn decline_without_terminal(
 }
 
 /// Runs a dialog to its end. Holds the terminal for one question and discards input typed before the question appeared.
-async fn run_dialog<T: Dialog>(console: &Console, talk: &mut T) -> T::Answer {
+async fn run_dialog<T: Dialog>(console: &Console, dialog: &mut T) -> T::Answer {
     let _terminal = TERMINAL_LOCK.lock().await;
     let _floor = console.begin_prompt();
     terminal::discard_pending_input();
-    let mut turn = talk.begin();
+    let mut step = dialog.begin();
     loop {
-        match turn {
+        match step {
             DialogStep::Done(answer) => return answer,
             DialogStep::Ask { say, prompt } => {
                 console.say(wrap_gutter(&say, console.stderr_width()));
-                let _unseen = (talk.field().echo == EchoMode::Hidden).then(terminal::EchoGuard::disable_echo);
-                turn = talk.on_input(terminal::read_input(console, &prompt).await);
+                let _unseen = (dialog.field().echo == EchoMode::Hidden).then(terminal::EchoGuard::disable_echo);
+                step = dialog.on_input(terminal::read_input(console, &prompt).await);
             }
         }
     }
@@ -280,8 +280,8 @@ fn parse_consent(line: &str) -> Option<ConsentAnswer> {
 }
 
 /// Returns the next step of a yes-or-no dialog. End of input is a no.
-fn consent_step(heard: DialogInput, prompt: &str) -> DialogStep<ConsentAnswer> {
-    match heard {
+fn consent_step(input: DialogInput, prompt: &str) -> DialogStep<ConsentAnswer> {
+    match input {
         DialogInput::End => DialogStep::Done(ConsentAnswer::Refused),
         DialogInput::Garbled => DialogStep::ask(NOT_UTF8_MESSAGE, prompt),
         DialogInput::Line(line) => {

@@ -20,11 +20,15 @@ use crate::style::{GOOD, QUIET, paint};
 /// Returns a sink that appends a host's rules to the user's rule file and keeps its other content. A rule that cannot
 /// be written is reported and applies until the host stops.
 pub fn rule_sink(session: &CommandSession) -> RuleSink {
-    let (console, around) = (session.console.clone(), session.environment.clone());
+    let (console, environment) = (session.console.clone(), session.environment.clone());
     let (places, file) = (session.configuration.places.clone(), rule_file(session));
     Arc::new(move |rule: &Rule| {
-        let writing =
-            RuleWrite { rule: rule.clone(), file: file.clone(), places: places.clone(), around: around.clone() };
+        let writing = RuleWrite {
+            rule: rule.clone(),
+            file: file.clone(),
+            places: places.clone(),
+            environment: environment.clone(),
+        };
         let console = console.clone();
         wharf_threads::run_in_background(move || writing.report(&console, writing.write()));
     })
@@ -40,7 +44,7 @@ struct RuleWrite {
     rule: Rule,
     file: Option<PathBuf>,
     places: ConfigPaths,
-    around: Environment,
+    environment: Environment,
 }
 
 impl RuleWrite {
@@ -70,7 +74,7 @@ impl RuleWrite {
 
     fn success_message(&self) -> String {
         let rule = serde_json::to_string(&self.rule).unwrap_or_default();
-        let file = self.file.as_deref().map(|file| display_path(file, &self.around)).unwrap_or_default();
+        let file = self.file.as_deref().map(|file| display_path(file, &self.environment)).unwrap_or_default();
         format!(
             "{} {} in {file}\n  {} remove it from `permissions` in that file",
             paint(GOOD, "Always allowed:"),
@@ -87,8 +91,8 @@ mod tests {
 
     fn writing(file: Option<PathBuf>) -> RuleWrite {
         let rule = Rule::new("mcp__git__push", RuleAction::Allow);
-        let around = Environment { env: Vec::new(), cwd: "/".into() };
-        RuleWrite { rule, file, places: ConfigPaths::default(), around }
+        let environment = Environment { env: Vec::new(), cwd: "/".into() };
+        RuleWrite { rule, file, places: ConfigPaths::default(), environment }
     }
 
     #[test]
@@ -102,10 +106,10 @@ mod tests {
         let text = std::fs::read_to_string(&file).unwrap();
         assert!(text.contains("// mine"), "{text}");
         assert_eq!(text.matches("mcp__git__push").count(), 1, "{text}");
-        let told = anstream::adapter::strip_str(&writing.success_message()).to_string();
+        let message = anstream::adapter::strip_str(&writing.success_message()).to_string();
         assert!(
-            told.contains(r#"{"tool":"mcp__git__push","action":"allow"}"#) && told.contains("config.json"),
-            "{told}"
+            message.contains(r#"{"tool":"mcp__git__push","action":"allow"}"#) && message.contains("config.json"),
+            "{message}"
         );
     }
 

@@ -34,8 +34,10 @@ fn index(tools: &[Arc<CatalogTool>]) -> ToolIndex {
     let schemas = tools.iter().map(|tool| tool.definition.input_schema.as_ref());
     let arguments: Vec<Vec<(String, String)>> =
         schemas.map(|schema| schema.map(schema_arguments).unwrap_or_default()).collect();
-    let arguments: Vec<Vec<(&str, &str)>> =
-        arguments.iter().map(|list| list.iter().map(|(name, said)| (&**name, &**said)).collect()).collect();
+    let arguments: Vec<Vec<(&str, &str)>> = arguments
+        .iter()
+        .map(|list| list.iter().map(|(name, description)| (&**name, &**description)).collect())
+        .collect();
     let aliases: Vec<[&str; 1]> = tools.iter().map(|tool| [&**tool.alias()]).collect();
     ToolIndex::build(tools.iter().zip(&arguments).zip(&aliases).map(|((tool, arguments), aliases)| SearchableTool {
         provider: tool.id.server.as_str(),

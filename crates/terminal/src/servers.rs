@@ -229,8 +229,8 @@ impl StartArgs {
 
     /// Rejects start options without `--stdio`.
     fn check(&self, lines: &[String]) -> Result<(), Failure> {
-        let said = !self.env.is_empty() || self.cwd.is_some() || self.inherit_env;
-        if said && lines.is_empty() {
+        let has_options = !self.env.is_empty() || self.cwd.is_some() || self.inherit_env;
+        if has_options && lines.is_empty() {
             return Err(
                 Failure::usage("--env, --cwd and --inherit-env apply only to --stdio").with_hint("add --stdio COMMAND")
             );
@@ -242,12 +242,12 @@ impl StartArgs {
 impl DialArgs {
     /// Rejects connection options without a URL, and headers with several URLs.
     fn check(&self, addresses: usize) -> Result<(), Failure> {
-        let said = !self.header.is_empty()
+        let has_options = !self.header.is_empty()
             || self.transport != TransportArg::Auto
             || self.proxy.is_some()
             || !self.ca.is_empty()
             || self.client_cert.is_some();
-        if said && addresses == 0 {
+        if has_options && addresses == 0 {
             let options = "--header, --transport, --proxy, --ca and --client-cert";
             return Err(Failure::usage(format_args!("{options} apply only to a server at a URL"))
                 .with_hint("use --url, or give a URL as the server"));

@@ -13,7 +13,7 @@ use crate::failure::FailureKind;
 
 /// Resolves on the first signal.
 pub struct FirstSignal {
-    heard: oneshot::Receiver<()>,
+    received: oneshot::Receiver<()>,
     has_come: bool,
 }
 
@@ -33,7 +33,7 @@ impl FirstSignal {
         let mut signals = kinds.into_iter().map(signal).collect::<io::Result<Vec<Signal>>>()?;
         // With a handler, a write beyond `ulimit -f` fails with EFBIG instead of ending the process.
         let _ = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
-        let (first, heard) = oneshot::channel();
+        let (first, received) = oneshot::channel();
         tokio::spawn(async move {
             next(&mut signals).await;
             let _ = first.send(());
@@ -43,7 +43,7 @@ impl FirstSignal {
             // The guards notice the exit and stop the servers.
             std::process::exit(FailureKind::Interrupted.code().into());
         });
-        Ok(Self { heard, has_come: false })
+        Ok(Self { received, has_come: false })
     }
 
     /// Waits for the first signal. Returns at once after it. Cancel-safe.
@@ -51,7 +51,7 @@ impl FirstSignal {
         if self.has_come {
             return;
         }
-        self.has_come = (&mut self.heard).await.is_ok();
+        self.has_come = (&mut self.received).await.is_ok();
         if !self.has_come {
             // The signal task has ended, so no signal can arrive.
             std::future::pending::<()>().await;

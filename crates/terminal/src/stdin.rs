@@ -7,10 +7,10 @@ use tokio::sync::{mpsc, oneshot};
 
 /// Reads standard input to its end.
 pub async fn read_all() -> io::Result<String> {
-    let (whole, read) = oneshot::channel();
+    let (sender, read) = oneshot::channel();
     wharf_threads::start_thread("wharf-stdin", move || {
         let mut text = String::new();
-        let _ = whole.send(io::stdin().read_to_string(&mut text).map(|_| text));
+        let _ = sender.send(io::stdin().read_to_string(&mut text).map(|_| text));
     })?;
     read.await.unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
 }

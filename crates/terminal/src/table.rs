@@ -63,10 +63,10 @@ pub fn truncate_columns(text: &str, width: usize) -> String {
         used += letter.width().unwrap_or(0);
         used < width
     };
-    let mut kept: String = text.chars().take_while(fits).collect();
-    kept.truncate(kept.trim_end().len());
-    kept.push('…');
-    kept
+    let mut prefix: String = text.chars().take_while(fits).collect();
+    prefix.truncate(prefix.trim_end().len());
+    prefix.push('…');
+    prefix
 }
 
 /// Wraps lines at spaces. Continuation lines are indented further, or repeat the gutter mark of their line. Without a
@@ -99,10 +99,10 @@ fn wrap_with_mark(mark: &str, line: &str, width: usize) -> String {
 }
 
 fn split_and_indent(row: &str, width: usize) -> Vec<String> {
-    let whole = split_columns(row, width);
+    let lines = split_columns(row, width);
     // A terminal this narrow has no room for an indent.
-    if whole.len() == 1 || width < 8 {
-        return whole;
+    if lines.len() == 1 || width < 8 {
+        return lines;
     }
     let rows = split_columns(row, width - CONTINUATION_INDENT.len()).into_iter().enumerate();
     rows.map(|(number, row)| if number == 0 { row } else { format!("{CONTINUATION_INDENT}{row}") }).collect()
@@ -156,8 +156,8 @@ mod tests {
     fn rows_fit_the_width() {
         let rows =
             [("a", "short"), ("longer", "wide 漢字漢字漢字漢字 text\nsecond line"), ("esc\u{1b}[2J", "\u{202e}x")];
-        let whole = "  a             short\n  longer        wide 漢字漢字漢字漢字 text\n  esc\\u{1b}[2J  \\u{202e}x\n";
-        assert_eq!(plain(&rows, None), whole);
+        let lines = "  a             short\n  longer        wide 漢字漢字漢字漢字 text\n  esc\\u{1b}[2J  \\u{202e}x\n";
+        assert_eq!(plain(&rows, None), lines);
         for line in plain(&rows, Some(30)).lines() {
             assert!(line.width() <= 30, "{line}");
         }

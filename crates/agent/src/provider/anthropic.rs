@@ -225,8 +225,8 @@ fn new_draft(index: usize, block: &RawValue) -> Result<(BlockDraft, Option<Model
     let start: StartingBlock<'_> = decode_json(block.get().as_bytes())?;
     Ok(match start.r#type.as_str() {
         "text" => {
-            let told = Some(start.text.clone()).filter(|text| !text.is_empty());
-            (BlockDraft::Text(start.text), told.map(ModelEvent::TextDelta))
+            let delta = Some(start.text.clone()).filter(|text| !text.is_empty());
+            (BlockDraft::Text(start.text), delta.map(ModelEvent::TextDelta))
         }
         "thinking" => {
             let signature = start.signature.filter(|signature| !signature.is_empty());

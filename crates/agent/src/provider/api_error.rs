@@ -119,12 +119,12 @@ mod tests {
             ("<h1>502\u{1b}[2J</h1>", "<h1>502\\u{1b}[2J</h1>"),
             ("", "no error message"),
         ] {
-            let said = UnredactedError::from_body(body.as_bytes()).redact(&Redactor::default());
-            assert_eq!(said.to_string(), expected, "{body}");
+            let message = UnredactedError::from_body(body.as_bytes()).redact(&Redactor::default());
+            assert_eq!(message.to_string(), expected, "{body}");
         }
         let endless = format!(r#"{{"error":"{}"}}"#, "x".repeat(100_000));
-        let said = UnredactedError::from_body(endless.as_bytes()).redact(&Redactor::default());
-        assert_eq!(said.text.chars().count(), MAX_MESSAGE_CHARS + 1);
+        let message = UnredactedError::from_body(endless.as_bytes()).redact(&Redactor::default());
+        assert_eq!(message.text.chars().count(), MAX_MESSAGE_CHARS + 1);
     }
 
     #[test]

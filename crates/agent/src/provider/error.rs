@@ -39,32 +39,32 @@ pub enum ModelError {
     #[error("cannot reach the model API")]
     Send(#[source] SendError),
     /// The API requires a key, and none is configured.
-    #[error("{host} requires an API key and none is set (usually in `{variable}`): {said}")]
+    #[error("{host} requires an API key and none is set (usually in `{variable}`): {message}")]
     KeyMissing {
         /// Host of the API.
         host: String,
         /// Environment variable that usually holds the key.
         variable: &'static str,
         /// Error message of the API.
-        said: ApiErrorMessage,
+        message: ApiErrorMessage,
     },
     /// The API rejects the key.
-    #[error("{host} rejected the API key (usually set in `{variable}`): {said}")]
+    #[error("{host} rejected the API key (usually set in `{variable}`): {message}")]
     KeyRefused {
         /// Host of the API.
         host: String,
         /// Environment variable that usually holds the key.
         variable: &'static str,
         /// Error message of the API.
-        said: ApiErrorMessage,
+        message: ApiErrorMessage,
     },
     /// The API rejects the request, possibly only temporarily.
-    #[error("model API returned HTTP {status}: {said}")]
+    #[error("model API returned HTTP {status}: {message}")]
     Refused {
         /// The HTTP status.
         status: u16,
         /// Error message of the API.
-        said: ApiErrorMessage,
+        message: ApiErrorMessage,
         /// Delay after which the API asks to retry.
         retry_after: Option<Duration>,
     },
@@ -103,8 +103,8 @@ impl ModelError {
             // llama.cpp reports a full context with status 500.
             _ if self.exceeds_context() => false,
             Self::Send(error) => error.is_transient(),
-            Self::Refused { status, said, .. } => matches!(status, 429 | 500..=599) && !said.is_quota_exhausted(),
-            Self::Failed(said) => said.is_overloaded(),
+            Self::Refused { status, message, .. } => matches!(status, 429 | 500..=599) && !message.is_quota_exhausted(),
+            Self::Failed(message) => message.is_overloaded(),
             Self::Body(BodyError::Broken(_)) | Self::Incomplete | Self::Silent(_) => true,
             _ => false,
         }
@@ -117,15 +117,15 @@ impl ModelError {
 
     /// Reports whether the conversation exceeds the model's context window.
     pub fn exceeds_context(&self) -> bool {
-        let said = match self {
+        let message = match self {
             Self::Refused { status: 413, .. } => return true,
             // Messages about rate limits and overload also mention tokens and context.
             Self::Refused { status: 429 | 503 | 529, .. } => return false,
-            Self::Refused { said, .. } | Self::Failed(said) => said,
+            Self::Refused { message, .. } | Self::Failed(message) => message,
             _ => return false,
         };
-        let text = said.text.to_lowercase();
-        let is_named = said.kind.as_deref().is_some_and(|kind| CONTEXT_ERROR_KINDS.contains(&kind));
+        let text = message.text.to_lowercase();
+        let is_named = message.kind.as_deref().is_some_and(|kind| CONTEXT_ERROR_KINDS.contains(&kind));
         is_named || CONTEXT_ERROR_PHRASES.iter().any(|words| text.contains(words))
     }
 
@@ -134,7 +134,9 @@ impl ModelError {
     /// must mention images.
     pub fn may_reject_images(&self) -> bool {
         match self {
-            Self::Refused { status: 404, said, .. } | Self::Failed(said) => said.text.to_lowercase().contains("image"),
+            Self::Refused { status: 404, message, .. } | Self::Failed(message) => {
+                message.text.to_lowercase().contains("image")
+            }
             Self::Refused { status, .. } => !matches!(status, ..400 | 402 | 408 | 409 | 429 | 502..),
             _ => false,
         }
@@ -157,8 +159,8 @@ mod tests {
     use super::*;
 
     fn rejection(status: u16, body: &str) -> ModelError {
-        let said = UnredactedError::from_body(body.as_bytes()).redact(&Redactor::default());
-        ModelError::Refused { status, said, retry_after: None }
+        let message = UnredactedError::from_body(body.as_bytes()).redact(&Redactor::default());
+        ModelError::Refused { status, message, retry_after: None }
     }
 
     #[test]
@@ -208,8 +210,8 @@ mod tests {
             assert_eq!(rejection(status, body).may_reject_images(), expected, "{status} {body}");
         }
         for (text, expected) in [("This model takes no IMAGE input", true), ("the model is down", false)] {
-            let said = ApiErrorMessage { kind: None, text: text.to_owned() };
-            assert_eq!(ModelError::Failed(said).may_reject_images(), expected, "{text}");
+            let message = ApiErrorMessage { kind: None, text: text.to_owned() };
+            assert_eq!(ModelError::Failed(message).may_reject_images(), expected, "{text}");
         }
         assert!(!ModelError::Incomplete.may_reject_images());
     }

@@ -144,11 +144,11 @@ impl TokenUsage {
 /// Runs the events of a recorded stream through a decoder.
 #[cfg(test)]
 pub(super) fn replay(mut decoder: impl ResponseDecoder, events: &[&str]) -> Result<Vec<ModelEvent>, ModelError> {
-    let mut told = Vec::new();
+    let mut received = Vec::new();
     for event in events {
         let events = decoder.decode_event(&Bytes::copy_from_slice(event.as_bytes()));
-        told.extend(events.map_err(|trouble| trouble.to_model_error(&Redactor::default()))?);
+        received.extend(events.map_err(|trouble| trouble.to_model_error(&Redactor::default()))?);
     }
-    told.extend(decoder.finish());
-    Ok(told)
+    received.extend(decoder.finish());
+    Ok(received)
 }

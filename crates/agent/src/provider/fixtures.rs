@@ -21,10 +21,10 @@ pub(super) fn tools(format: ApiFormat) -> Arc<EncodedTools> {
 }
 
 /// Returns a conversation of three turns: a user message, these model blocks, and these results with another message.
-pub(super) fn conversation(said: Vec<TurnBlock>, results: Vec<TurnBlock>) -> Conversation {
+pub(super) fn conversation(assistant: Vec<TurnBlock>, results: Vec<TurnBlock>) -> Conversation {
     let text = |text: &str| TurnBlock::Text(text.into());
     let answered = [vec![text("and now?")], results].concat();
-    let turns = [(TurnRole::User, vec![text("add")]), (TurnRole::Assistant, said), (TurnRole::User, answered)];
+    let turns = [(TurnRole::User, vec![text("add")]), (TurnRole::Assistant, assistant), (TurnRole::User, answered)];
     let turns = turns.into_iter().map(|(role, blocks)| ConversationTurn { role, blocks }).collect();
     Conversation { system: Some("be brief".into()), turns }
 }

@@ -74,7 +74,7 @@ impl Model {
     pub async fn stream_with_retry_events(
         &self,
         request: CompletionRequest<'_>,
-        mut tell: impl FnMut(ModelEvent),
+        mut on_retry: impl FnMut(ModelEvent),
     ) -> Result<ModelStream, ModelError> {
         let mut thoughts = self.reasoning_mode();
         let mut body = self.encode_body(&request, thoughts)?;
@@ -92,7 +92,7 @@ impl Model {
             }
             let Some(time) = retries.next_delay(&error) else { return Err(error) };
             tracing::info!(%error, wait_ms = time.as_millis(), "retrying the model request");
-            tell(ModelEvent::Waiting { time, because: error });
+            on_retry(ModelEvent::Waiting { time, because: error });
             tokio::time::sleep(time).await;
         }
     }
@@ -137,16 +137,16 @@ impl Model {
     async fn rejection_error(&self, mut response: HttpResponse) -> ModelError {
         let excerpt =
             tokio::time::timeout(IDLE_TIMEOUT, response.body.excerpt(MAX_ERROR_BODY_BYTES)).await.unwrap_or_default();
-        let said = UnredactedError::from_body(&excerpt).redact(&self.redactor);
+        let message = UnredactedError::from_body(&excerpt).redact(&self.redactor);
         let host = || self.provider.base_url.host_str().unwrap_or_default().to_owned();
         let variable = self.provider.format.key_variable();
         match response.status.as_u16() {
-            401 | 403 if self.provider.key.is_none() => ModelError::KeyMissing { host: host(), variable, said },
-            401 | 403 => ModelError::KeyRefused { host: host(), variable, said },
-            200..300 => ModelError::NoStream(said),
+            401 | 403 if self.provider.key.is_none() => ModelError::KeyMissing { host: host(), variable, message },
+            401 | 403 => ModelError::KeyRefused { host: host(), variable, message },
+            200..300 => ModelError::NoStream(message),
             status => {
                 let retry_after = parse_retry_after(&response.headers, SystemTime::now());
-                ModelError::Refused { status, said, retry_after }
+                ModelError::Refused { status, message, retry_after }
             }
         }
     }
@@ -155,8 +155,8 @@ impl Model {
 /// Reports whether the API rejected the request for encrypted reasoning. Only OpenAI knows which of its models support
 /// it, so this matches the text of its error.
 fn lacks_encrypted_reasoning(error: &ModelError) -> bool {
-    let ModelError::Refused { status: 400, said, .. } = error else { return false };
-    said.text.contains("Encrypted content is not supported")
+    let ModelError::Refused { status: 400, message, .. } = error else { return false };
+    message.text.contains("Encrypted content is not supported")
 }
 
 /// Reports whether a response is an event stream. A missing content type is accepted.

@@ -75,7 +75,7 @@ mod tests {
     use crate::provider::api_error::{ApiErrorMessage, UnredactedError};
 
     fn rejection(status: u16, body: &str, retry_after: Option<u64>) -> ModelError {
-        ModelError::Refused { status, said: error_message(body), retry_after: retry_after.map(Duration::from_secs) }
+        ModelError::Refused { status, message: error_message(body), retry_after: retry_after.map(Duration::from_secs) }
     }
 
     fn error_message(body: &str) -> ApiErrorMessage {

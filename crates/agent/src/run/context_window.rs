@@ -128,8 +128,8 @@ impl ContextShrinker {
         self.shrink_blocks(turns, saved);
     }
 
-    fn truncate_texts(&mut self, turns: &mut [ConversationTurn], kept: usize) {
-        self.shrink_blocks(turns, |block| truncate_block(block, kept));
+    fn truncate_texts(&mut self, turns: &mut [ConversationTurn], max_bytes: usize) {
+        self.shrink_blocks(turns, |block| truncate_block(block, max_bytes));
     }
 
     /// Shrinks blocks, oldest first, until enough is removed.
@@ -145,15 +145,15 @@ impl ContextShrinker {
     /// Drops relayed texts, oldest first. The last remaining block of a turn is never dropped.
     fn drop_relayed(&mut self, turns: &mut [ConversationTurn]) {
         for turn in turns {
-            let mut kept = turn.blocks.iter().filter(|block| !is_dropped(block)).count();
+            let mut remaining = turn.blocks.iter().filter(|block| !is_dropped(block)).count();
             for block in
                 turn.blocks.iter_mut().filter(|block| matches!(block, TurnBlock::Relayed(_)) && !is_dropped(block))
             {
-                if self.missing == 0 || kept == 1 {
+                if self.missing == 0 || remaining == 1 {
                     break;
                 }
                 self.drop_block(block);
-                kept -= 1;
+                remaining -= 1;
             }
         }
     }
@@ -205,12 +205,12 @@ fn is_image(block: &ResultBlock) -> bool {
 }
 
 /// Truncates the texts of a result or a relayed text. Returns the bytes saved.
-fn truncate_block(block: &mut TurnBlock, kept: usize) -> usize {
+fn truncate_block(block: &mut TurnBlock, max_bytes: usize) -> usize {
     match block {
-        TurnBlock::Relayed(text) => truncate_text(text, kept),
+        TurnBlock::Relayed(text) => truncate_text(text, max_bytes),
         TurnBlock::ToolResult { content, .. } => {
             let cut_result = |block: &mut ResultBlock| match block {
-                ResultBlock::Text(text) => truncate_text(text, kept),
+                ResultBlock::Text(text) => truncate_text(text, max_bytes),
                 ResultBlock::Image { .. } => 0,
             };
             content.iter_mut().map(cut_result).sum()
@@ -220,12 +220,12 @@ fn truncate_block(block: &mut TurnBlock, kept: usize) -> usize {
 }
 
 /// Truncates a text. Returns the bytes saved.
-fn truncate_text(text: &mut String, kept: usize) -> usize {
-    if text.len() < kept + MIN_SAVED_BYTES {
+fn truncate_text(text: &mut String, max_bytes: usize) -> usize {
+    if text.len() < max_bytes + MIN_SAVED_BYTES {
         return 0;
     }
     let before = text.len();
-    let end = text.floor_char_boundary(kept);
+    let end = text.floor_char_boundary(max_bytes);
     text.truncate(end);
     text.push_str(&format!("\n(truncated: {} bytes removed)", before - end));
     before - text.len()

@@ -142,7 +142,7 @@ mod tests {
     fn check(done: &str, limit: u32, expected: &str) {
         let mut repeats = LoopDetector::new(limit);
         let pairs: Vec<char> = done.chars().collect();
-        let told = pairs.chunks(2).map(|pair| {
+        let decisions = pairs.chunks(2).map(|pair| {
             let signature = CallSignature::from_call(&pair[0].to_string(), &RawJson::empty_object(), None);
             if repeats.check_call(signature).is_some() {
                 return '!';
@@ -150,7 +150,7 @@ mod tests {
             repeats.record([(signature, &CallReport::error(pair[1]))].into_iter());
             '.'
         });
-        assert_eq!(told.collect::<String>(), expected, "{done}");
+        assert_eq!(decisions.collect::<String>(), expected, "{done}");
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod tests {
     /// yields `!`.
     fn check_rounds(done: &[&str], expected: &str) {
         let mut repeats = LoopDetector::new(3);
-        let told = done.iter().map(|word| {
+        let decisions = done.iter().map(|word| {
             let pairs: Vec<char> = word.chars().collect();
             let done = pairs.chunks(2).map(|pair| {
                 let signature = CallSignature::from_call(&pair[0].to_string(), &RawJson::empty_object(), None);
@@ -189,7 +189,7 @@ mod tests {
             repeats.record(signatures.into_iter().zip(&reports));
             '.'
         });
-        assert_eq!(told.collect::<String>(), expected, "{done:?}");
+        assert_eq!(decisions.collect::<String>(), expected, "{done:?}");
     }
 
     #[test]

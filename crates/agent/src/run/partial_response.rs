@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn interrupted_response_retains_only_sendable_blocks() {
         let nothing: &[TurnBlock] = &[];
-        for (blocks, half, whole, cut) in [
+        for (blocks, half, complete, interrupted) in [
             (vec![], "", vec![], vec![]),
             (vec![], "ha", vec![], vec![text("ha")]),
             (vec![reasoning_block()], "", vec![], vec![]),
@@ -141,7 +141,11 @@ mod tests {
             (vec![reasoning_block(), call(Some("{"))], "", vec![reasoning_block(), call(Some("{"))], nothing.to_vec()),
         ] {
             let answer = || PartialResponse { blocks: blocks.clone(), text: half.into() };
-            assert_eq!((answer().into_complete(), answer().into_interrupted()), (whole, cut), "{blocks:?} {half}");
+            assert_eq!(
+                (answer().into_complete(), answer().into_interrupted()),
+                (complete, interrupted),
+                "{blocks:?} {half}"
+            );
         }
     }
 

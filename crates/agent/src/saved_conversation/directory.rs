@@ -39,15 +39,17 @@ pub(super) fn conversation_path(directory: &Path, id: &str) -> PathBuf {
 /// Finds a conversation by its id or a prefix, or the most recent one.
 pub(super) fn find_id(directory: &Path, id: Option<&str>) -> Result<String, SavedConversationError> {
     let all = newest_first(directory)?;
-    let Some(said) = id else { return all.into_iter().next().map(|(id, _)| id).ok_or(SavedConversationError::Nothing) };
-    let mut fitting: Vec<String> = all.into_iter().map(|(id, _)| id).filter(|id| id.starts_with(said)).collect();
-    if let Some(exactly) = fitting.iter().position(|id| id == said) {
+    let Some(id_prefix) = id else {
+        return all.into_iter().next().map(|(id, _)| id).ok_or(SavedConversationError::Nothing);
+    };
+    let mut fitting: Vec<String> = all.into_iter().map(|(id, _)| id).filter(|id| id.starts_with(id_prefix)).collect();
+    if let Some(exactly) = fitting.iter().position(|id| id == id_prefix) {
         return Ok(fitting.swap_remove(exactly));
     }
     match (fitting.pop(), fitting.is_empty()) {
-        (Some(only), true) if !said.is_empty() => Ok(only),
-        (None, _) => Err(SavedConversationError::Unknown(said.to_owned())),
-        _ => Err(SavedConversationError::Ambiguous(said.to_owned())),
+        (Some(only), true) if !id_prefix.is_empty() => Ok(only),
+        (None, _) => Err(SavedConversationError::Unknown(id_prefix.to_owned())),
+        _ => Err(SavedConversationError::Ambiguous(id_prefix.to_owned())),
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) struct FileContents {
     pub servers: Vec<String>,
     pub problems: Vec<String>,
     /// Length in bytes of the complete lines.
-    pub whole: u64,
+    pub complete_bytes: u64,
 }
 
 /// A line other than a turn.
@@ -45,14 +45,14 @@ struct OtherLine<'a> {
 
 /// Reads a conversation. Returns the schema version as an error if it is newer than the supported one.
 pub(super) fn read_conversation(bytes: &[u8]) -> Result<FileContents, u32> {
-    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+    let complete_bytes = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
     let mut found = FileContents {
         conversation: Conversation::default(),
         servers: Vec::new(),
         problems: Vec::new(),
-        whole: u64::try_from(whole).unwrap_or(u64::MAX),
+        complete_bytes: u64::try_from(complete_bytes).unwrap_or(u64::MAX),
     };
-    for (number, line) in bytes[..whole].split(|byte| *byte == b'\n').enumerate() {
+    for (number, line) in bytes[..complete_bytes].split(|byte| *byte == b'\n').enumerate() {
         if !line.is_empty() {
             found.add_line(number + 1, line)?;
         }

@@ -174,9 +174,9 @@ fn ids_with_path_components_or_symlinks_are_unknown() {
     std::fs::copy(directory::conversation_path(directory.path(), &id), elsewhere.path().join("x.jsonl")).unwrap();
     std::os::unix::fs::symlink(elsewhere.path().join("x.jsonl"), directory.path().join("link.jsonl")).unwrap();
     let outside = format!("../{}/x", elsewhere.path().file_name().unwrap().to_str().unwrap());
-    for said in [outside.as_str(), "/etc/passwd", "..", "link", "x", "é"] {
-        let error = SavedConversation::resume(directory.path(), Some(said)).err().unwrap();
-        assert!(matches!(error, SavedConversationError::Unknown(unknown) if unknown == said), "{said}");
+    for id_prefix in [outside.as_str(), "/etc/passwd", "..", "link", "x", "é"] {
+        let error = SavedConversation::resume(directory.path(), Some(id_prefix)).err().unwrap();
+        assert!(matches!(error, SavedConversationError::Unknown(unknown) if unknown == id_prefix), "{id_prefix}");
     }
 }
 
@@ -192,7 +192,7 @@ fn unique_id_prefix_is_resolved() {
         )
         .unwrap();
     }
-    for (said, expected) in [
+    for (id_prefix, expected) in [
         ("20261116", Ok(2)),
         ("20261115-103006", Ok(1)),
         (ids[0], Ok(0)),
@@ -200,8 +200,8 @@ fn unique_id_prefix_is_resolved() {
         ("", Err("several conversation ids begin with ``")),
         ("2025", Err("unknown conversation `2025`")),
     ] {
-        let found = directory::find_id(directory.path(), Some(said)).map_err(|error| error.to_string());
-        assert_eq!(found, expected.map(|at: usize| ids[at].to_owned()).map_err(str::to_owned), "{said}");
+        let found = directory::find_id(directory.path(), Some(id_prefix)).map_err(|error| error.to_string());
+        assert_eq!(found, expected.map(|at: usize| ids[at].to_owned()).map_err(str::to_owned), "{id_prefix}");
     }
     let none = SavedConversation::resume(&directory.path().join("none"), None).err().unwrap();
     assert!(matches!(none, SavedConversationError::Nothing));

@@ -48,19 +48,19 @@ impl NameIndex {
         let trim = |part: &str| part.trim_matches(|letter: char| !letter.is_alphanumeric()).to_owned();
         let parts = query.split_whitespace().map(trim).filter(|part| split_words(part).len() > 1);
         let mut named = BTreeMap::new();
-        for said in std::iter::once(query.trim().to_owned()).chain(parts) {
-            for &at in self.by_letters.get(&letters_and_digits(&said)).into_iter().flatten() {
-                let how = self.match_quality(at, &said);
+        for part in std::iter::once(query.trim().to_owned()).chain(parts) {
+            for &at in self.by_letters.get(&letters_and_digits(&part)).into_iter().flatten() {
+                let how = self.match_quality(at, &part);
                 named.entry(at).and_modify(|known: &mut NameMatch| *known = how.max(*known)).or_insert(how);
             }
         }
         named
     }
 
-    fn match_quality(&self, at: usize, said: &str) -> NameMatch {
-        let words = split_words(said);
+    fn match_quality(&self, at: usize, part: &str) -> NameMatch {
+        let words = split_words(part);
         match &self.spelt[at] {
-            names if names.iter().any(|name| name == said) => NameMatch::Verbatim,
+            names if names.iter().any(|name| name == part) => NameMatch::Verbatim,
             names if names.iter().any(|name| split_words(name) == words) => NameMatch::Words,
             _ => NameMatch::Letters,
         }

@@ -22,21 +22,21 @@ pub(super) struct SearchTerm {
 
 /// Returns the terms of a query, with the spellings that occur in the vocabulary.
 pub(super) fn parse_terms(query: &str, vocabulary: &BTreeSet<String>) -> Vec<SearchTerm> {
-    let said: Vec<String> = content_words(query, MAX_QUERY_BYTES).collect();
+    let typed: Vec<String> = content_words(query, MAX_QUERY_BYTES).collect();
     // Joins adjacent words that also occur as one word: `time zone`, `file system`.
     let joined: Vec<String> =
-        said.windows(2).map(<[String]>::concat).filter(|word| vocabulary.contains(&stem(word))).collect();
+        typed.windows(2).map(<[String]>::concat).filter(|word| vocabulary.contains(&stem(word))).collect();
     let mut seen = BTreeSet::new();
-    let all = said.into_iter().chain(joined).chain(implied_words(query));
+    let all = typed.into_iter().chain(joined).chain(implied_words(query));
     all.filter(|word| seen.insert(stem(word))).map(|word| build_term(&word, vocabulary)).collect()
 }
 
-fn build_term(said: &str, vocabulary: &BTreeSet<String>) -> SearchTerm {
-    let word = stem(said);
+fn build_term(typed: &str, vocabulary: &BTreeSet<String>) -> SearchTerm {
+    let word = stem(typed);
     let mut spellings: Vec<(String, f32)> = synonyms(&word).map(|(other, worth)| (other.to_owned(), worth)).collect();
-    if !vocabulary.contains(&word) && said.len() >= MIN_PREFIX_LEN {
+    if !vocabulary.contains(&word) && typed.len() >= MIN_PREFIX_LEN {
         let begun =
-            vocabulary.range(said.to_owned()..).take_while(|other| other.starts_with(said)).take(MAX_PREFIX_MATCHES);
+            vocabulary.range(typed.to_owned()..).take_while(|other| other.starts_with(typed)).take(MAX_PREFIX_MATCHES);
         spellings.extend(begun.map(|other| (other.clone(), PREFIX_WEIGHT)));
     }
     spellings.push((word, 1.0));

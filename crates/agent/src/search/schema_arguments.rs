@@ -55,7 +55,8 @@ mod tests {
             ("[]", &[]),
         ] {
             let found = schema_arguments(&RawJson::new_unchecked(schema.to_owned()));
-            let found: Vec<(&str, &str)> = found.iter().map(|(name, said)| (name.as_str(), said.as_str())).collect();
+            let found: Vec<(&str, &str)> =
+                found.iter().map(|(name, description)| (name.as_str(), description.as_str())).collect();
             assert_eq!(found, expected, "{schema}");
         }
     }

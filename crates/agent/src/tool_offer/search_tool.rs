@@ -146,21 +146,21 @@ fn list_providers(tools: &[Arc<ToolDescription>]) -> String {
     for tool in tools {
         *counts.entry(tool.provider()).or_default() += 1;
     }
-    let told = counts.iter().map(|(provider, count)| {
+    let entries = counts.iter().map(|(provider, count)| {
         let name = if provider.is_empty() { "built-in" } else { provider };
         format!("{} ({count}), ", EscapedText::single_line(name, MAX_PROVIDER_CHARS))
     });
-    let (mut text, mut untold) = (String::new(), counts.len());
-    for told in told {
-        if text.len() + told.len() > MAX_PROVIDER_LIST_BYTES {
+    let (mut text, mut omitted) = (String::new(), counts.len());
+    for entry in entries {
+        if text.len() + entry.len() > MAX_PROVIDER_LIST_BYTES {
             break;
         }
-        text.push_str(&told);
-        untold -= 1;
+        text.push_str(&entry);
+        omitted -= 1;
     }
-    match untold {
+    match omitted {
         0 => text.trim_end_matches(", ").to_owned(),
-        untold => format!("{text}and {untold} more providers"),
+        omitted => format!("{text}and {omitted} more providers"),
     }
 }
 
@@ -172,9 +172,9 @@ fn arguments_only(tool: &ToolDescription) -> String {
 /// Shows the argument names and the beginning of a schema that exceeds the limit by itself. States that the rest is not
 /// available, so that the model does not search for it.
 fn truncated_schema(tool: &ToolDescription, schema: &str) -> String {
-    let (names, kept) = (argument_names(tool), &schema[..schema.floor_char_boundary(MAX_SCHEMA_BYTES)]);
-    let whole = schema.len();
-    format!("arguments: {names} (schema of {whole} bytes, truncated; the rest is not available): {kept}…\n")
+    let (names, excerpt) = (argument_names(tool), &schema[..schema.floor_char_boundary(MAX_SCHEMA_BYTES)]);
+    let total = schema.len();
+    format!("arguments: {names} (schema of {total} bytes, truncated; the rest is not available): {excerpt}…\n")
 }
 
 fn argument_names(tool: &ToolDescription) -> String {
@@ -189,11 +189,11 @@ fn argument_names(tool: &ToolDescription) -> String {
 /// Removes white space between the tokens of a JSON text.
 pub(super) fn compact_json(json: &str) -> String {
     let (mut inside, mut escaped) = (false, false);
-    let mut kept = |letter: &char| {
+    let mut is_significant = |letter: &char| {
         let quote = *letter == '"' && !escaped;
         escaped = inside && *letter == '\\' && !escaped;
         inside ^= quote;
         inside || !letter.is_ascii_whitespace()
     };
-    json.chars().filter(&mut kept).collect()
+    json.chars().filter(&mut is_significant).collect()
 }

@@ -109,7 +109,7 @@ pub async fn run(args: &AuthArgs, session: &CommandSession) -> CommandResult {
     let tools = count_tools(session, &entry).await;
     report_login(
         session,
-        &LoginReport { entry: &entry, spec: &spec, kept: &login.kept, place: &place, tools: tools.as_ref() },
+        &LoginReport { entry: &entry, spec: &spec, login: &login.kept, place: &place, tools: tools.as_ref() },
     )?;
     tools.map(|_| CommandEnding::Fine)
 }
@@ -144,17 +144,17 @@ async fn count_tools(session: &CommandSession, entry: &ServerEntry) -> Result<us
 struct LoginReport<'a> {
     entry: &'a ServerEntry,
     spec: &'a HttpSpec,
-    kept: &'a StoredLogin,
+    login: &'a StoredLogin,
     place: &'a str,
     tools: Result<&'a usize, &'a Failure>,
 }
 
 fn report_login(session: &CommandSession, done: &LoginReport<'_>) -> Result<(), Failure> {
     let key = session.accounts.key(done.entry.name.as_str(), done.spec);
-    let tokens = done.kept.tokens.as_ref();
+    let tokens = done.login.tokens.as_ref();
     let (expires, scope) =
         (tokens.and_then(|tokens| tokens.expires_at), tokens.and_then(|tokens| tokens.scope.as_deref()));
-    let scope = scope.or(done.kept.asked.as_deref());
+    let scope = scope.or(done.login.asked.as_deref());
     let renewable = tokens.is_some_and(|tokens| tokens.refresh.is_some());
     if session.console.mode.json {
         // A failure after the login is written as a document of its own.
@@ -163,14 +163,14 @@ fn report_login(session: &CommandSession, done: &LoginReport<'_>) -> Result<(), 
             true,
             &json!({
                 "success": true, "server": printable_word(&key.server), "account": key.account,
-                "issuer": done.kept.issuer, "scope": scope, "expires_at": expires.map(|at| timestamp(unix_time(at))),
+                "issuer": done.login.issuer, "scope": scope, "expires_at": expires.map(|at| timestamp(unix_time(at))),
                 "renewable": renewable, "place": done.place, "tools": tools,
             }),
         );
     }
     let say = |label: &str, text: &str| session.console.say(format_args!("  {} {text}", paint(QUIET, label)));
-    let issuer = UntrustedText::new(done.kept.issuer.as_str());
-    let at = if done.kept.issuer.is_empty() { String::new() } else { format!(" at {}", issuer.truncate(200)) };
+    let issuer = UntrustedText::new(done.login.issuer.as_str());
+    let at = if done.login.issuer.is_empty() { String::new() } else { format!(" at {}", issuer.truncate(200)) };
     session.console.say(format_args!("{} {}{at}", paint(GOOD, "Logged in:"), paint(NAME, account_label(&key))));
     if let Some(scope) = scope {
         say("for:", &UntrustedText::new(scope).truncate(400).to_string());

@@ -26,7 +26,7 @@ struct CancelResult {
 
 pub async fn run(session: &CommandSession) -> CommandResult {
     let answered = ControlResponse::<CancelResult>::request(session, "run.cancel").await?;
-    answered.show(session, true, |ControlResponse { process, said }| match said.cancelled {
+    answered.show(session, true, |ControlResponse { process, body }| match body.cancelled {
         true => format!("cancelled the run of process {process}"),
         false => format!("process {process} is not running anything"),
     })?;

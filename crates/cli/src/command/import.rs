@@ -110,7 +110,8 @@ struct ImportItem<'a> {
     client: &'static str,
     file: String,
     line: u32,
-    fate: ImportOutcome,
+    #[serde(rename = "fate")]
+    outcome: ImportOutcome,
     reason: Option<&'a str>,
     notes: Vec<String>,
     /// Places of secrets in clear text in the other program's file.
@@ -319,7 +320,7 @@ fn item<'a>(one: &'a PlannedServer<'_>, result: &'a ImportResult) -> ImportItem<
         client: found.client.name(),
         file: found.file.display().to_string(),
         line: found.server.place.line,
-        fate: result.outcome,
+        outcome: result.outcome,
         reason: result.reason.as_deref(),
         notes: found.server.notes.iter().map(note_line).collect(),
         tokens: &one.tokens,

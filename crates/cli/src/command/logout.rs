@@ -93,14 +93,14 @@ async fn log_out(
     spec: Option<&HttpSpec>,
 ) -> Result<Option<LogoutResult>, Failure> {
     let (vault, wanted) = (vault(session)?, key.clone());
-    let kept = match run_blocking(move || vault.load(&wanted)).await? {
+    let login = match run_blocking(move || vault.load(&wanted)).await? {
         // A damaged login is deleted as well.
         Err(VaultError::Damaged { .. }) => {
             return Ok(delete_login(session, key).await?.then(|| LogoutResult::Forgotten(UNREADABLE_LOGIN.to_owned())));
         }
-        kept => kept.unwrap_or_default(),
+        login => login.unwrap_or_default(),
     };
-    let address = kept.as_ref().and_then(|kept| kept.url.parse().ok());
+    let address = login.as_ref().and_then(|login| login.url.parse().ok());
     let spec = spec.cloned().or_else(|| address.map(HttpSpec::new));
     let Some(account) = spec.and_then(|spec| session.accounts.open(key.clone(), &spec)) else {
         return Ok(delete_login(session, key).await?.then(|| LogoutResult::Forgotten(UNREADABLE_LOGIN.to_owned())));

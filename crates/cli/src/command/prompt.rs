@@ -83,9 +83,13 @@ fn messages_text(expanded: &PromptResult) -> String {
     for (number, message) in expanded.messages.iter().enumerate() {
         let gap = if number == 0 { "" } else { "\n" };
         let role = UntrustedText::new(message.role.as_str()).to_string();
-        let said = content_text(std::slice::from_ref(&message.content));
-        let _ =
-            writeln!(text, "{gap}{}\n{}", paint(HEADING, role + ":"), UntrustedText::new(said.trim_end()).multiline());
+        let message_text = content_text(std::slice::from_ref(&message.content));
+        let _ = writeln!(
+            text,
+            "{gap}{}\n{}",
+            paint(HEADING, role + ":"),
+            UntrustedText::new(message_text.trim_end()).multiline()
+        );
     }
     text
 }

@@ -23,9 +23,9 @@ pub struct ReloadArgs {
 
 pub async fn run(session: &CommandSession) -> CommandResult {
     let answered = ControlResponse::<ReloadReport>::request(session, "mcp.reload").await?;
-    for problem in &answered.said.problems {
+    for problem in &answered.body.problems {
         session.console.warn(UntrustedText::new(problem.as_str()));
     }
-    answered.show(session, answered.said.success, |answered| answered.said.describe())?;
-    Ok(if answered.said.success { CommandEnding::Fine } else { CommandEnding::Reported(FailureKind::Usage) })
+    answered.show(session, answered.body.success, |answered| answered.body.describe())?;
+    Ok(if answered.body.success { CommandEnding::Fine } else { CommandEnding::Reported(FailureKind::Usage) })
 }

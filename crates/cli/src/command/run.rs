@@ -152,11 +152,11 @@ fn warn_of_absent(session: &CommandSession, known: &LoadedConfig) {
 
 /// Resumes a conversation and returns the servers it used.
 async fn resume(session: &CommandSession, chat: &mut ChatSession<'_>, id: &str) -> Result<Vec<String>, Failure> {
-    let going = chat.resume(Some(id.to_owned()).filter(|id| id != LAST_CONVERSATION)).await?;
-    for problem in &going.problems {
+    let resumed = chat.resume(Some(id.to_owned()).filter(|id| id != LAST_CONVERSATION)).await?;
+    for problem in &resumed.problems {
         session.console.warn(UntrustedText::new(problem.as_str()));
     }
-    Ok(going.servers)
+    Ok(resumed.servers)
 }
 
 /// Waits for the servers that start in the usual time, or for all of them up to `settle`. Starts the lazy servers that

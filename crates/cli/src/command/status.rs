@@ -129,10 +129,10 @@ fn print_no_servers(session: &CommandSession) -> CommandResult {
 
 /// Waits until every server is ready or has failed. A status line names the pending servers.
 async fn wait_until_settled(session: &CommandSession, host: &Host) {
-    let told = || {
+    let status_text = || {
         let statuses = host.status();
         let pending = statuses.iter().filter(|status| !status.state.is_settled());
         starting_text(&pending.map(|status| status.name.as_str()).collect::<Vec<_>>())
     };
-    with_startup_status(session, Instant::now(), told, host.wait_until_settled()).await;
+    with_startup_status(session, Instant::now(), status_text, host.wait_until_settled()).await;
 }

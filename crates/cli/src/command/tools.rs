@@ -88,7 +88,7 @@ async fn list_all<T>(
     items: SectionItems<T>,
 ) -> Vec<Result<ServerItems<T>, Failure>> {
     let waiting = std::cell::RefCell::new(Vec::new());
-    let told = || starting_text(&waiting.borrow());
+    let status_text = || starting_text(&waiting.borrow());
     let work = async {
         let mut results = Vec::new();
         for (number, entry) in hosted.entries().iter().enumerate() {
@@ -98,7 +98,7 @@ async fn list_all<T>(
         }
         results
     };
-    with_startup_status(session, Instant::now(), told, work).await
+    with_startup_status(session, Instant::now(), status_text, work).await
 }
 
 async fn list_tools<T>(

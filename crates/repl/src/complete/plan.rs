@@ -138,17 +138,17 @@ fn complete_words<'a>(
     before: &'a str,
     word: &'a str,
 ) -> Option<CandidateQuery<'a>> {
-    let (mut command, mut said) = (grammar, ParsedWords::default());
+    let (mut command, mut parsed) = (grammar, ParsedWords::default());
     let mut rest = before.split_whitespace();
     while let Some(earlier) = rest.next() {
         if let Some(option) = earlier.strip_prefix('-').and_then(|_| option(grammar, command, earlier)) {
-            let Some(_value) = rest.next() else { return complete_argument(option, known, &said, word) };
+            let Some(_value) = rest.next() else { return complete_argument(option, known, &parsed, word) };
         } else if earlier.starts_with('-') {
             // A switch, or an unknown option.
         } else if let Some(inner) = command.find_subcommand(earlier) {
-            (command, said) = (inner, ParsedWords::default());
+            (command, parsed) = (inner, ParsedWords::default());
         } else {
-            record_argument(command, &mut said, earlier);
+            record_argument(command, &mut parsed, earlier);
         }
     }
     if let Some(dashed) = word.strip_prefix("--") {
@@ -158,35 +158,35 @@ fn complete_words<'a>(
         ));
     }
     let slotted =
-        positional(command, said.position).and_then(|argument| complete_argument(argument, known, &said, word));
+        positional(command, parsed.position).and_then(|argument| complete_argument(argument, known, &parsed, word));
     match (slotted, complete_commands(command, word, "")) {
-        (Some(CandidateQuery::Names(names)), mut commands) if said.position == 0 => {
+        (Some(CandidateQuery::Names(names)), mut commands) if parsed.position == 0 => {
             commands.extend(names);
             Some(CandidateQuery::Names(commands))
         }
-        (None, commands) if said.position == 0 => Some(CandidateQuery::Names(commands)),
+        (None, commands) if parsed.position == 0 => Some(CandidateQuery::Names(commands)),
         (slotted, _) => slotted,
     }
 }
 
 /// Records a positional argument.
-fn record_argument<'a>(command: &Command, said: &mut ParsedWords<'a>, word: &'a str) {
-    match positional(command, said.position).map(value_name).as_deref() {
-        Some("SERVER") => said.server = Some(word),
-        Some("PROMPT") => said.prompt = Some(word),
-        _ => said.given.extend(word.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()))),
+fn record_argument<'a>(command: &Command, parsed: &mut ParsedWords<'a>, word: &'a str) {
+    match positional(command, parsed.position).map(value_name).as_deref() {
+        Some("SERVER") => parsed.server = Some(word),
+        Some("PROMPT") => parsed.prompt = Some(word),
+        _ => parsed.given.extend(word.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()))),
     }
-    said.position += 1;
+    parsed.position += 1;
 }
 
 /// Returns the candidates of an argument by its value name.
 fn complete_argument<'a>(
     argument: &Arg,
     known: &'a CompletableNames,
-    said: &ParsedWords<'a>,
+    parsed: &ParsedWords<'a>,
     word: &'a str,
 ) -> Option<CandidateQuery<'a>> {
-    let servers = || known.matching_servers(said.server);
+    let servers = || known.matching_servers(parsed.server);
     let names = |names: &mut dyn Iterator<Item = &'a str>| {
         Some(CandidateQuery::Names(starting_with(word, names).map(Candidate::word).collect()))
     };
@@ -199,8 +199,8 @@ fn complete_argument<'a>(
         "MODEL" => Some(CandidateQuery::Others { kind: LocalNameKind::Models, word }),
         "CONVERSATION" => Some(CandidateQuery::Others { kind: LocalNameKind::Conversations, word }),
         _ => {
-            let server = known.server(said.server?)?;
-            complete_prompt_argument(server, server.prompt(said.prompt?)?, said, word)
+            let server = known.server(parsed.server?)?;
+            complete_prompt_argument(server, server.prompt(parsed.prompt?)?, parsed, word)
         }
     }
 }
@@ -209,18 +209,18 @@ fn complete_argument<'a>(
 fn complete_prompt_argument<'a>(
     server: &'a ServerNames,
     prompt: &'a PromptNames,
-    said: &ParsedWords<'a>,
+    parsed: &ParsedWords<'a>,
     word: &'a str,
 ) -> Option<CandidateQuery<'a>> {
     let Some((name, value)) = word.split_once('=') else {
-        let is_new = |name: &&str| said.given.iter().all(|(given, _)| given != name);
+        let is_new = |name: &&str| parsed.given.iter().all(|(given, _)| given != name);
         let names = prompt.arguments.iter().map(String::as_str).filter(is_new);
         return Some(CandidateQuery::Names(
             starting_with(word, names).map(|name| Candidate::plain(&format!("{name}="))).collect(),
         ));
     };
     let argument = prompt.arguments.iter().find(|argument| *argument == name)?;
-    let (owner, given, head) = (ArgumentOwner::Prompt(&prompt.name), said.given.clone(), format!("{name}="));
+    let (owner, given, head) = (ArgumentOwner::Prompt(&prompt.name), parsed.given.clone(), format!("{name}="));
     Some(CandidateQuery::Values(ArgumentQuery { server: &server.name, owner, argument, value, given, head, tail: " " }))
 }
 

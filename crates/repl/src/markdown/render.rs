@@ -34,7 +34,7 @@ pub fn render(text: &str, width: usize, numbering: &mut ListNumbering) -> String
 struct BlockRenderer {
     width: usize,
     out: String,
-    around: Vec<LinePrefix>,
+    containers: Vec<LinePrefix>,
     /// Pieces of the current paragraph.
     pieces: Vec<StyledPiece>,
     styles: Vec<Style>,
@@ -162,14 +162,14 @@ impl BlockRenderer {
     fn list(&mut self, start: Option<u64>) {
         self.end_text();
         // In a list rendered item by item, the number of the first item determines the others.
-        let outermost = self.lists.is_empty() && self.around.is_empty();
+        let outermost = self.lists.is_empty() && self.containers.is_empty();
         let number = start.map(|start| if outermost { self.before.map_or(start, |before| before + 1) } else { start });
         self.lists.push(number);
     }
 
     fn end_list(&mut self) {
         let number = self.lists.pop().flatten();
-        if self.lists.is_empty() && self.around.is_empty() {
+        if self.lists.is_empty() && self.containers.is_empty() {
             self.before = number.map(|next| next.saturating_sub(1));
         }
     }
@@ -185,22 +185,22 @@ impl BlockRenderer {
             _ => "\u{2022} ".to_owned(),
         };
         let rest = " ".repeat(mark.width());
-        self.around.push(LinePrefix { first: Some(mark), rest, has_lines: false });
+        self.containers.push(LinePrefix { first: Some(mark), rest, has_lines: false });
     }
 
     fn quote(&mut self) {
         self.end_text();
         self.separate();
         let bar = format!("{} ", apply_style(QUIET, "\u{2502}"));
-        self.around.push(LinePrefix { first: None, rest: bar, has_lines: false });
+        self.containers.push(LinePrefix { first: None, rest: bar, has_lines: false });
     }
 
     fn leave_container(&mut self) {
         self.end_text();
-        if self.around.last().is_some_and(|container| container.first.is_some()) {
+        if self.containers.last().is_some_and(|container| container.first.is_some()) {
             self.write_line("");
         }
-        self.around.pop();
+        self.containers.pop();
     }
 
     fn rule(&mut self) {
@@ -258,7 +258,7 @@ impl BlockRenderer {
 
     /// Separates blocks of the same container by an empty line.
     fn separate(&mut self) {
-        let has_lines = self.around.last().map_or(self.has_lines, |container| container.has_lines);
+        let has_lines = self.containers.last().map_or(self.has_lines, |container| container.has_lines);
         if has_lines {
             self.write_line("");
         }
@@ -266,13 +266,13 @@ impl BlockRenderer {
 
     /// Returns the width available inside the containers.
     fn available_width(&self) -> usize {
-        let taken: usize = self.around.iter().map(|container| plain(&container.rest).width()).sum();
+        let taken: usize = self.containers.iter().map(|container| plain(&container.rest).width()).sum();
         self.width.saturating_sub(taken).max(MIN_WIDTH / 2)
     }
 
     fn write_line(&mut self, text: &str) {
         let mut line = String::new();
-        for container in &mut self.around {
+        for container in &mut self.containers {
             line.push_str(&container.first.take().unwrap_or_else(|| container.rest.clone()));
             container.has_lines = true;
         }

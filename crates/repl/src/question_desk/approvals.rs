@@ -31,9 +31,9 @@ pub fn approval_finder(
     config: Arc<Config>,
 ) -> impl FnOnce() -> Result<Vec<Waiting>, Failure> + use<> {
     let approvals = approval::open_approvals(session);
-    let (project, around) = (session.configuration.places.project.clone(), session.environment.clone());
+    let (project, environment) = (session.configuration.places.project.clone(), session.environment.clone());
     move || {
-        let found = approval::pending_approvals(&servers, &approvals?, &project, &around)?;
+        let found = approval::pending_approvals(&servers, &approvals?, &project, &environment)?;
         Ok(found.into_iter().map(|one| one.with_effects(&config)).collect())
     }
 }

@@ -167,12 +167,12 @@ mod tests {
 
     #[track_caller]
     fn check(line: &str, expected: &str) {
-        let told = match parse_line(line, None) {
+        let outcome = match parse_line(line, None) {
             Ok(ParsedLine::Command(command)) => format!("{command:?}"),
             Ok(ParsedLine::Help(help)) => help,
             Err(failure) => format!("{}; {}", failure.error.message, failure.hints.join("; ")),
         };
-        assert!(told.starts_with(expected), "{line}: {told}");
+        assert!(outcome.starts_with(expected), "{line}: {outcome}");
     }
 
     #[test]

@@ -67,17 +67,17 @@ mod tests {
 
     #[test]
     fn help_shows_the_usage_of_a_command() {
-        let told = |line: &str, width| usage(&line.split(' ').map(str::to_owned).collect::<Vec<_>>(), width);
+        let usage_of = |line: &str, width| usage(&line.split(' ').map(str::to_owned).collect::<Vec<_>>(), width);
         for (line, part) in [
             ("/mcp connect", "Usage: /mcp connect <SERVER>\n"),
             ("mcp", "Usage: /mcp [SERVER]\n       /mcp COMMAND\n"),
             ("model", "Usage: /model [MODEL]\n"),
             ("quit", "Usage: /exit\n"),
         ] {
-            let help = told(line, None).unwrap();
+            let help = usage_of(line, None).unwrap();
             assert!(help.contains(part), "{help}");
         }
-        assert_eq!(told("modle", None).unwrap_err().hints, ["did you mean `/model`?"]);
+        assert_eq!(usage_of("modle", None).unwrap_err().hints, ["did you mean `/model`?"]);
     }
 
     #[test]

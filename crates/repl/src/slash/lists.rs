@@ -100,8 +100,8 @@ fn render_list<T: ListItem>(section: &Section, list: ListName, items: &[&T], wid
     let rows: Vec<LabelRow> = items.iter().map(|item| item.row()).collect();
     let mut text = format!("{}\n{}", list_heading::<T>(section, items.len()), render_table(&rows, width));
     if let Some((_, why)) = failed {
-        let told = format!("  {} could not list {list}: {why}", paint(WARNING, "!"));
-        text.push_str(&format!("{}\n", wrap(&told, width)));
+        let warning = format!("  {} could not list {list}: {why}", paint(WARNING, "!"));
+        text.push_str(&format!("{}\n", wrap(&warning, width)));
     }
     text
 }

@@ -31,7 +31,7 @@ struct RuleListing<'a> {
     trusted: &'a [String],
     /// File that "always" answers are written to.
     file: &'a Path,
-    around: &'a Environment,
+    environment: &'a Environment,
 }
 
 #[derive(Debug, clap::Args)]
@@ -104,7 +104,7 @@ fn list(context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
         problems: &context.managed_host.host.rule_problems(),
         trusted: &trusted,
         file: &settings.rule_file,
-        around: &session.environment,
+        environment: &session.environment,
     };
     context.print(render_permissions(&rules, context.width()))
 }
@@ -114,7 +114,7 @@ fn render_permissions(all: &RuleListing<'_>, width: Option<usize>) -> String {
     if !all.trusted.is_empty() {
         text.push_str(&format!("trusted: {}\n", all.trusted.join(", ")));
     }
-    let file = display_path(all.file, all.around);
+    let file = display_path(all.file, all.environment);
     let add = format!("To add a rule: answer \"always\" to a question, or add it to `permissions` in {file}.");
     let remove = "To remove a rule: /permissions remove NUMBER, or delete it from its file.";
     for line in [PRECEDENCE_NOTICE, &add, remove] {
@@ -130,7 +130,7 @@ fn render_rules(all: &RuleListing<'_>, width: Option<usize>) -> String {
     }
     let rules = by_precedence(all.rules);
     let rows: Vec<[String; 5]> =
-        rules.iter().enumerate().map(|(at, (_, rule))| row(at + 1, rule, all.around)).collect();
+        rules.iter().enumerate().map(|(at, (_, rule))| row(at + 1, rule, all.environment)).collect();
     let table =
         render_columns(left_aligned(["  #", "RULE", "TOOL", "ARGUMENTS", "DEFINED IN"]), &rows, width, style_cell);
     let mut lines = table.lines();
@@ -138,8 +138,8 @@ fn render_rules(all: &RuleListing<'_>, width: Option<usize>) -> String {
     for ((index, rule), line) in rules.iter().zip(lines) {
         text.push_str(&format!("{line}\n"));
         for problem in all.problems.iter().filter(|problem| problem.index == *index && *problem.rule == **rule) {
-            let told = format!("      {} {}", paint(WARNING, "!"), problem.kind);
-            text.push_str(&format!("{}\n", wrap(&told, width)));
+            let warning = format!("      {} {}", paint(WARNING, "!"), problem.kind);
+            text.push_str(&format!("{}\n", wrap(&warning, width)));
         }
     }
     text
@@ -157,15 +157,15 @@ fn by_precedence(rules: &[SourcedRule]) -> Vec<(usize, &SourcedRule)> {
     rules
 }
 
-fn row(number: usize, rule: &SourcedRule, around: &Environment) -> [String; 5] {
+fn row(number: usize, rule: &SourcedRule, environment: &Environment) -> [String; 5] {
     let shown = |text: &str| EscapedText::single_line(text, MAX_RULE_CHARS).to_string();
-    let file = |file: &String| format!(" as defined in {}", display_path(Path::new(&shown(file)), around));
+    let file = |file: &String| format!(" as defined in {}", display_path(Path::new(&shown(file)), environment));
     [
         format!("  {number}"),
         rule.rule.action.to_string(),
         format!("{}{}", shown(&rule.rule.tool), rule.rule.defined_in.as_ref().map(file).unwrap_or_default()),
         rule.rule.pattern.as_deref().map(shown).unwrap_or_default(),
-        display_path(Path::new(&rule.origin.place), around),
+        display_path(Path::new(&rule.origin.place), environment),
     ]
 }
 
@@ -196,9 +196,9 @@ mod tests {
 
     fn shown(rules: &[SourcedRule], trusted: &[String], width: Option<usize>) -> String {
         let policy = Policy::compile(rules.to_vec(), &[ServerName::new("git").unwrap()]);
-        let around = Environment { env: vec![("HOME".into(), "/home/me".into())], cwd: "/work".into() };
+        let environment = Environment { env: vec![("HOME".into(), "/home/me".into())], cwd: "/work".into() };
         let file = Path::new("/home/me/.config/wharf/config.json");
-        let rules = RuleListing { rules, problems: policy.problems(), trusted, file, around: &around };
+        let rules = RuleListing { rules, problems: policy.problems(), trusted, file, environment: &environment };
         anstream::adapter::strip_str(&render_permissions(&rules, width)).to_string()
     }
 

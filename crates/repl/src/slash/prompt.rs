@@ -59,12 +59,12 @@ pub async fn run(args: &PromptCommandArgs, context: &CommandContext<'_>) -> Resu
 fn format_blocks(blocks: &[TurnBlock]) -> String {
     let mut text = paint(QUIET, "sent to the agent:").to_string();
     for block in blocks {
-        let said = match block {
+        let block_text = match block {
             TurnBlock::Image { media_type, data } => format!("[image: {media_type}, {} bytes of Base64]", data.len()),
-            TurnBlock::Text(said) | TurnBlock::Relayed(said) => said.clone(),
+            TurnBlock::Text(text) | TurnBlock::Relayed(text) => text.clone(),
             _ => continue,
         };
-        text.push_str(&format!("\n{}\n", UntrustedText::new(said.trim_end()).multiline()));
+        text.push_str(&format!("\n{}\n", UntrustedText::new(block_text.trim_end()).multiline()));
     }
     text
 }
@@ -103,10 +103,10 @@ fn message_blocks(message: &PromptMessage, within: &str, room: &mut AttachmentBu
     {
         return Some(vec![image]);
     }
-    let said = content_text(std::slice::from_ref(content));
+    let text = content_text(std::slice::from_ref(content));
     let block = match message.role.as_str() {
-        "user" => room.take_text(&said).map(TurnBlock::Text),
-        role => room.take_quoted(&format!("[{} said:]", EscapedText::single_line(role, MAX_NAME_CHARS)), &said),
+        "user" => room.take_text(&text).map(TurnBlock::Text),
+        role => room.take_quoted(&format!("[{} said:]", EscapedText::single_line(role, MAX_NAME_CHARS)), &text),
     };
     block.map(|block| vec![block])
 }
@@ -151,8 +151,8 @@ mod tests {
             ]
         );
         let shown = format_blocks(&blocks);
-        for said in ["Look\\u{200b} at this.", "> inside\n> User: obey", "[image: image/png, 4 bytes of Base64]"] {
-            assert!(shown.contains(said), "{said}: {shown}");
+        for text in ["Look\\u{200b} at this.", "> inside\n> User: obey", "[image: image/png, 4 bytes of Base64]"] {
+            assert!(shown.contains(text), "{text}: {shown}");
         }
     }
 

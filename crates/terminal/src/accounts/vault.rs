@@ -29,7 +29,7 @@ pub struct LoginLocation {
     /// Machine-readable name.
     pub word: &'static str,
     /// Display name.
-    pub told: String,
+    pub label: String,
 }
 
 impl LazyVault {
@@ -64,9 +64,9 @@ impl LazyVault {
         match file.load(key) {
             // The file is readable and refers to the keyring.
             Err(VaultError::Elsewhere { .. }) => {
-                Some(LoginLocation { word: "keyring", told: KEYRING_LABEL.to_owned() })
+                Some(LoginLocation { word: "keyring", label: KEYRING_LABEL.to_owned() })
             }
-            _ => Some(LoginLocation { word: "file", told: file.location() }),
+            _ => Some(LoginLocation { word: "file", label: file.location() }),
         }
     }
 
@@ -91,9 +91,9 @@ impl LazyVault {
     }
 
     fn keyring(&self) -> Option<Arc<dyn Keyring>> {
-        let around = self.configuration.around.clone();
-        let keyring = wharf_config::Keyring::detect(&around)?;
-        Some(Arc::new(SystemKeyring { keyring, around }))
+        let environment = self.configuration.environment.clone();
+        let keyring = wharf_config::Keyring::detect(&environment)?;
+        Some(Arc::new(SystemKeyring { keyring, environment }))
     }
 }
 
@@ -110,8 +110,8 @@ impl Vault for LazyVault {
         if self.exists() { self.read_vault().load_for_issuer(key, issuer) } else { Ok(None) }
     }
 
-    fn save(&self, key: &AccountKey, kept: &StoredLogin) -> Result<(), VaultError> {
-        self.open()?.save(key, kept)
+    fn save(&self, key: &AccountKey, login: &StoredLogin) -> Result<(), VaultError> {
+        self.open()?.save(key, login)
     }
 
     fn remove(&self, key: &AccountKey) -> Result<bool, VaultError> {
@@ -134,20 +134,20 @@ impl Vault for LazyVault {
 /// The system keyring.
 struct SystemKeyring {
     keyring: wharf_config::Keyring,
-    around: Environment,
+    environment: Environment,
 }
 
 impl Keyring for SystemKeyring {
     fn lookup(&self, name: &str) -> Result<Option<Secret>, KeyringError> {
-        self.keyring.lookup_optional(&encode_keyring_name(name), &self.around).map_err(keyring_error)
+        self.keyring.lookup_optional(&encode_keyring_name(name), &self.environment).map_err(keyring_error)
     }
 
     fn set(&self, name: &str, value: &Secret) -> Result<(), KeyringError> {
-        self.keyring.set(&encode_keyring_name(name), value, &self.around).map_err(keyring_error)
+        self.keyring.set(&encode_keyring_name(name), value, &self.environment).map_err(keyring_error)
     }
 
     fn remove(&self, name: &str) -> Result<bool, KeyringError> {
-        self.keyring.remove(&encode_keyring_name(name), &self.around).map_err(keyring_error)
+        self.keyring.remove(&encode_keyring_name(name), &self.environment).map_err(keyring_error)
     }
 }
 

@@ -45,16 +45,16 @@ impl<'a> ArgumentChecker<'a> {
     }
 
     /// Checks a value against the schema, or records the type that was expected.
-    fn check_value(&mut self, name: &str, said: &str, value: Result<RawJson, String>) -> Option<RawJson> {
-        let wanted = match value {
+    fn check_value(&mut self, name: &str, given_text: &str, value: Result<RawJson, String>) -> Option<RawJson> {
+        let expected = match value {
             Ok(json) => match self.schema.and_then(|schema| schema.mismatch(name, &json)) {
                 None => return Some(json),
-                Some(wanted) => wanted,
+                Some(expected) => expected,
             },
-            Err(wanted) => wanted,
+            Err(expected) => expected,
         };
-        let said = truncate_columns(said, MAX_VALUE_SHOWN);
-        self.problems.push(format!("`{name}` must be {wanted}, not `{said}`"));
+        let given_text = truncate_columns(given_text, MAX_VALUE_SHOWN);
+        self.problems.push(format!("`{name}` must be {expected}, not `{given_text}`"));
         self.hints.push(format!("to send a value unchecked, write {name}:=JSON"));
         None
     }

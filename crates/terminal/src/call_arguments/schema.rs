@@ -149,7 +149,7 @@ impl InputSchema {
     /// Formats all arguments on one line, optional ones in brackets.
     pub fn usage(&self) -> String {
         let needed: Vec<&str> = self.required().collect();
-        let told = |name: &str| {
+        let field_text = |name: &str| {
             let of = self.types_of(name).0.join("|");
             let of = if of.is_empty() { "…".to_owned() } else { of };
             if needed.contains(&name) { format!("{name}={of}") } else { format!("[{name}={of}]") }
@@ -158,7 +158,7 @@ impl InputSchema {
         names.sort_by_key(|name| !needed.contains(name));
         match names.as_slice() {
             [] => "the tool takes no arguments".to_owned(),
-            names => format!("arguments: {}", names.iter().map(|name| told(name)).collect::<Vec<_>>().join(" ")),
+            names => format!("arguments: {}", names.iter().map(|name| field_text(name)).collect::<Vec<_>>().join(" ")),
         }
     }
 }

@@ -114,8 +114,8 @@ fn sample_json(schema: &InputSchema, name: &str) -> String {
 /// Returns a sample value: an example of the schema, or a simple value of the type.
 fn sample_value(schema: &InputSchema, name: &str) -> Value {
     let first = |key: &str| schema.keyword(name, key).and_then(Value::as_array).and_then(|all| all.first()).cloned();
-    let said = first("examples").or_else(|| schema.keyword(name, "default").cloned()).or_else(|| first("enum"));
-    said.or_else(|| schema.keyword(name, "const").cloned()).unwrap_or_else(|| {
+    let example = first("examples").or_else(|| schema.keyword(name, "default").cloned()).or_else(|| first("enum"));
+    example.or_else(|| schema.keyword(name, "const").cloned()).unwrap_or_else(|| {
         match schema.types_of(name).0.first().map(String::as_str) {
             Some("integer" | "number") => schema.keyword(name, "minimum").cloned().unwrap_or_else(|| 1.into()),
             Some("boolean") => true.into(),

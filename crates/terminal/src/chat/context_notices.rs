@@ -7,8 +7,8 @@ pub fn context_shortened_notice(results: usize, answers: usize) -> String {
     let pieces = CountText(results, "tool or server output");
     let results = (results > 0).then(|| format!("{pieces} shortened or dropped"));
     let answers = (answers > 0).then(|| format!("{} dropped", CountText(answers, "old response")));
-    let told: Vec<String> = results.into_iter().chain(answers).collect();
-    format!("the context is full: {}", told.join(", "))
+    let parts: Vec<String> = results.into_iter().chain(answers).collect();
+    format!("the context is full: {}", parts.join(", "))
 }
 
 /// Reports a retry without images because the model rejected the request.

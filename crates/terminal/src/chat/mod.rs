@@ -158,16 +158,16 @@ impl<'a> ChatSession<'a> {
         })?;
         // Only now: if the other conversation cannot be read, the current one continues.
         self.finish_saving().await;
-        let going = ResumedConversation {
+        let summary = ResumedConversation {
             id: resumed.saved.id().to_owned(),
             turns: resumed.conversation.turns.len(),
             recap: Recap::from_conversation(&resumed.conversation),
             servers: resumed.servers,
             problems: resumed.problems,
         };
-        (self.conversation, self.turns) = (resumed.conversation, going.turns);
+        (self.conversation, self.turns) = (resumed.conversation, summary.turns);
         self.keeper = Some(ConversationWriter::new(resumed.saved, self.session.console.clone()));
-        Ok(going)
+        Ok(summary)
     }
 
     /// Waits until the conversation is on disk.
@@ -219,19 +219,19 @@ impl<'a> ChatSession<'a> {
     }
 
     fn build_system_prompt(&self) -> String {
-        let around = &self.session.environment;
+        let environment = &self.session.environment;
         let day = timestamp(SystemTime::now()).chars().take(10).collect();
-        let surrounding = AgentEnvironment { directory: display_path(&around.cwd, around), day };
+        let surrounding = AgentEnvironment { directory: display_path(&environment.cwd, environment), day };
         system_prompt(&surrounding, &self.instructions())
     }
 
     /// Returns the instructions of the connected servers.
     fn instructions(&self) -> Vec<ServerInstructions> {
-        let told = |status: ServerStatus| {
+        let describe = |status: ServerStatus| {
             let text = status.connected?.instructions.filter(|text| !text.trim().is_empty())?;
             Some(ServerInstructions { from: status.name.to_string(), text })
         };
-        self.host.status().into_iter().filter_map(told).collect()
+        self.host.status().into_iter().filter_map(describe).collect()
     }
 }
 

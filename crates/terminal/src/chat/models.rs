@@ -194,8 +194,8 @@ impl ModelCatalog {
                 let found = store.lookup(name).map_err(|error| error.to_string())?;
                 Ok(found.value.reveal().to_owned())
             };
-            let ConfigContext { around, places, .. } = &*configuration;
-            let with = ResolveContext { around, settings: &config.settings, secrets: &secrets, places };
+            let ConfigContext { environment, places, .. } = &*configuration;
+            let with = ResolveContext { around: environment, settings: &config.settings, secrets: &secrets, places };
             // The receiver may have been dropped.
             let _ = done.send(settings.resolve(&with));
         };
@@ -258,7 +258,7 @@ impl ModelCatalog {
 
     /// Returns a non-empty environment variable.
     fn variable(&self, name: &str) -> Option<String> {
-        let value = self.configuration.around.var(name)?.to_str()?.trim();
+        let value = self.configuration.environment.var(name)?.to_str()?.trim();
         (!value.is_empty()).then(|| value.to_owned())
     }
 

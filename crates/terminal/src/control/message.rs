@@ -87,15 +87,15 @@ fn parse_method(method: &str, params: &Value) -> Result<ControlCall, ControlErro
 pub fn encode_response(id: &Value, outcome: Result<Value, ControlError>) -> Vec<u8> {
     let line =
         |(key, value): (&str, Value)| json!({ "jsonrpc": "2.0", "id": id, (key): value }).to_string().into_bytes();
-    let told = |fault: &ControlError| ("error", serde_json::to_value(fault).unwrap_or_default());
-    let whole = line(match &outcome {
+    let error_member = |fault: &ControlError| ("error", serde_json::to_value(fault).unwrap_or_default());
+    let encoded = line(match &outcome {
         Ok(result) => ("result", result.clone()),
-        Err(fault) => told(fault),
+        Err(fault) => error_member(fault),
     });
-    if whole.len() <= MAX_LINE_BYTES {
-        whole
+    if encoded.len() <= MAX_LINE_BYTES {
+        encoded
     } else {
-        line(told(&ControlError::new(FAILED, "the response exceeds the size limit")))
+        line(error_member(&ControlError::new(FAILED, "the response exceeds the size limit")))
     }
 }
 

@@ -34,7 +34,7 @@ pub struct RunningWharf {
 pub struct ControlResponse<T> {
     pub process: u32,
     #[serde(flatten)]
-    pub said: T,
+    pub body: T,
 }
 
 impl<T: Serialize + DeserializeOwned> ControlResponse<T> {
@@ -45,8 +45,8 @@ impl<T: Serialize + DeserializeOwned> ControlResponse<T> {
     /// Fails if no process is running.
     pub async fn request(session: &CommandSession, method: &str) -> Result<Self, Failure> {
         let mut remote = RunningWharf::find_or_fail(session).await?;
-        let said = serde_json::from_value(remote.call(method, json!({})).await?).map_err(Failure::other)?;
-        Ok(Self { process: remote.pid, said })
+        let body = serde_json::from_value(remote.call(method, json!({})).await?).map_err(Failure::other)?;
+        Ok(Self { process: remote.pid, body })
     }
 
     /// Prints the response as text, or as JSON with `--json`.

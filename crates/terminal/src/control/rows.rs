@@ -82,20 +82,20 @@ fn parse_counts(item: &Value) -> Option<OfferCounts> {
 }
 
 /// Parses a serialized failure.
-pub fn parse_failure(told: &Value) -> Option<Failure> {
-    let text = |key: &str| told.get(key).and_then(Value::as_str).map(str::to_owned);
+pub fn parse_failure(document: &Value) -> Option<Failure> {
+    let text = |key: &str| document.get(key).and_then(Value::as_str).map(str::to_owned);
     let kind =
-        FailureKind::ALL.into_iter().find(|kind| serde_json::to_value(kind).ok().as_ref() == told.get("kind"))?;
-    let exit = |key: &str| told.get("exit")?.get(key)?.as_i64().and_then(|code| i32::try_from(code).ok());
+        FailureKind::ALL.into_iter().find(|kind| serde_json::to_value(kind).ok().as_ref() == document.get("kind"))?;
+    let exit = |key: &str| document.get("exit")?.get(key)?.as_i64().and_then(|code| i32::try_from(code).ok());
     let error = FailureReport {
         message: text("message")?,
         server: text("server"),
         step: None,
         exit: exit("code").map(ProcessExit::Code).or_else(|| exit("signal").map(ProcessExit::Signal)),
-        stderr: parse_strings(told.get("stderr")),
+        stderr: parse_strings(document.get("stderr")),
         ..FailureReport::default()
     };
-    Some(Failure { kind, error: Box::new(error), hints: parse_strings(told.get("hints")) })
+    Some(Failure { kind, error: Box::new(error), hints: parse_strings(document.get("hints")) })
 }
 
 fn parse_strings(list: Option<&Value>) -> Vec<String> {

@@ -19,8 +19,8 @@ pub struct SocketFile(PathBuf);
 
 /// Returns the directory for sockets: `XDG_RUNTIME_DIR/wharf` if the runtime directory is owned by the user and not
 /// writable by others, else `run` in the state directory.
-pub fn socket_directory(around: &Environment, state: Option<&Path>) -> Option<PathBuf> {
-    let runtime = around.var("XDG_RUNTIME_DIR").map(PathBuf::from);
+pub fn socket_directory(environment: &Environment, state: Option<&Path>) -> Option<PathBuf> {
+    let runtime = environment.var("XDG_RUNTIME_DIR").map(PathBuf::from);
     let runtime = runtime.filter(|path| {
         path.is_absolute() && std::fs::metadata(path).is_ok_and(|found| is_private_directory(&found, 0o022))
     });

@@ -38,7 +38,7 @@ impl Failure {
     pub fn from_connect_error(
         server: &str,
         spec: &ServerSpec,
-        around: &Environment,
+        environment: &Environment,
         failed: impl Borrow<ConnectError>,
     ) -> Self {
         let ConnectError { cause, trace, stderr } = failed.borrow();
@@ -62,7 +62,7 @@ impl Failure {
         };
         let hints = match spec {
             _ if matches!(cause, ConnectCause::NotApproved(_)) => vec![approve_hint(server)],
-            ServerSpec::Stdio(spec) => start_hints(cause, spec, around),
+            ServerSpec::Stdio(spec) => start_hints(cause, spec, environment),
             ServerSpec::Http(spec) => dial_hints(server, cause, spec),
         };
         Self { kind: connect_kind(cause), error: Box::new(error), hints }
@@ -72,11 +72,11 @@ impl Failure {
     pub fn from_server_error(
         server: &str,
         spec: Option<&ServerSpec>,
-        around: &Environment,
+        environment: &Environment,
         error: &ServerError,
     ) -> Self {
         if let (ServerError::NotConnected(error), Some(spec)) = (error, spec) {
-            return Self::from_connect_error(server, spec, around, &**error);
+            return Self::from_connect_error(server, spec, environment, &**error);
         }
         let (kind, hint) = match error {
             ServerError::LoginRequired(error) => classify_call_error(error, server),
@@ -92,9 +92,14 @@ impl Failure {
     }
 
     /// Creates the failure of an operation on a host, except for calls, which need the connection.
-    pub fn from_host_error(server: &str, spec: Option<&ServerSpec>, around: &Environment, error: &HostError) -> Self {
+    pub fn from_host_error(
+        server: &str,
+        spec: Option<&ServerSpec>,
+        environment: &Environment,
+        error: &HostError,
+    ) -> Self {
         if let Some(error) = unavailable_error(error) {
-            return Self::from_server_error(server, spec, around, error);
+            return Self::from_server_error(server, spec, environment, error);
         }
         match error {
             HostError::Call { error, .. } => Self::new(FailureKind::Unreachable, error).about_server(server),
@@ -269,9 +274,9 @@ fn approve_hint(server: &str) -> String {
     format!("`wharf approve {server}` shows the changes and asks for approval")
 }
 
-fn start_hints(cause: &ConnectCause, spec: &StdioSpec, around: &Environment) -> Vec<String> {
+fn start_hints(cause: &ConnectCause, spec: &StdioSpec, environment: &Environment) -> Vec<String> {
     match cause {
-        ConnectCause::CommandNotFound { program, searched } => not_found_hints(program, searched, around),
+        ConnectCause::CommandNotFound { program, searched } => not_found_hints(program, searched, environment),
         ConnectCause::NotExecutable { program, error } => {
             vec![match error.kind() {
                 io::ErrorKind::NotFound => {
@@ -300,10 +305,10 @@ fn start_hints(cause: &ConnectCause, spec: &StdioSpec, around: &Environment) -> 
 }
 
 /// Returns the searched directories. If the program is in a PATH directory that was skipped, names it instead.
-fn not_found_hints(program: &Path, searched: &[PathBuf], around: &Environment) -> Vec<String> {
-    let path = around.var("PATH").cloned().unwrap_or_default();
+fn not_found_hints(program: &Path, searched: &[PathBuf], environment: &Environment) -> Vec<String> {
+    let path = environment.var("PATH").cloned().unwrap_or_default();
     let skipped = std::env::split_paths(&path).filter(|place| !searched.contains(place));
-    if let Some(found) = skipped.map(|place| around.cwd.join(place).join(program)).find(|file| file.is_file()) {
+    if let Some(found) = skipped.map(|place| environment.cwd.join(place).join(program)).find(|file| file.is_file()) {
         let found = found.display();
         return vec![format!(
             "`{found}` was skipped because PATH entries inside the working directory are not trusted; give its full path"

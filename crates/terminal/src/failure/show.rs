@@ -46,11 +46,11 @@ pub fn render_failure(failure: &Failure) -> String {
 pub fn evidence_line(failure: &Failure) -> String {
     let stderr =
         failure.error.stderr.last().map(|line| UntrustedText::new(line.trim()).truncate(MAX_PART_CHARS).to_string());
-    let said = match (failure.error.exit, &stderr) {
+    let head = match (failure.error.exit, &stderr) {
         (Some(exit @ (ProcessExit::Code(_) | ProcessExit::Signal(_))), _) => exit.to_string(),
         _ => UntrustedText::new(failure.error.message.as_str()).truncate(MAX_PART_CHARS).to_string(),
     };
-    stderr.map_or(said.clone(), |stderr| format!("{said}: {stderr}"))
+    stderr.map_or(head.clone(), |stderr| format!("{head}: {stderr}"))
 }
 
 /// Formats a line of untrusted text, escaped and indented behind a bar. Never shortened: questions are about all of it.

@@ -24,7 +24,7 @@ pub struct ReloadReport {
     pub success: bool,
     /// Problems that the previous configuration did not have.
     #[serde(skip)]
-    pub news: Vec<String>,
+    pub new_problems: Vec<String>,
 }
 
 impl ReloadReport {
@@ -44,21 +44,26 @@ impl ReloadReport {
         Self::with_problems(before, known, [format!("configuration not applied: {rule}")])
     }
 
-    /// Collects the current problems and adds `beside`.
-    fn with_problems(before: &LoadedConfig, known: &LoadedConfig, beside: impl IntoIterator<Item = String>) -> Self {
+    /// Collects the current problems and adds `further_problems`.
+    fn with_problems(
+        before: &LoadedConfig,
+        known: &LoadedConfig,
+        further_problems: impl IntoIterator<Item = String>,
+    ) -> Self {
         let (mut problems, known_before) = (list_problems(known), list_problems(before));
-        let mut news: Vec<String> = problems.iter().filter(|line| !known_before.contains(line)).cloned().collect();
-        for line in beside {
-            news.push(line.clone());
+        let mut new_problems: Vec<String> =
+            problems.iter().filter(|line| !known_before.contains(line)).cloned().collect();
+        for line in further_problems {
+            new_problems.push(line.clone());
             problems.push(line);
         }
-        Self { problems, news, ..Self::default() }
+        Self { problems, new_problems, ..Self::default() }
     }
 
     /// Reports whether an automatic reload has anything to announce.
-    pub fn has_news(&self) -> bool {
-        let Self { added, removed, changed, unapproved, news, .. } = self;
-        [added, removed, changed, unapproved, news].iter().any(|list| !list.is_empty())
+    pub fn has_changes(&self) -> bool {
+        let Self { added, removed, changed, unapproved, new_problems, .. } = self;
+        [added, removed, changed, unapproved, new_problems].iter().any(|list| !list.is_empty())
     }
 
     /// Describes the changes.
@@ -108,11 +113,11 @@ mod tests {
         let (added, removed, unapproved) = (some(&["a", "b"]), some(&["c"]), some(&["d"]));
         for (reloaded, is_any, words) in [
             (quiet.clone(), false, "no servers changed"),
-            (ReloadReport { news: some(&["new"]), ..quiet.clone() }, true, "no servers changed"),
+            (ReloadReport { new_problems: some(&["new"]), ..quiet.clone() }, true, "no servers changed"),
             (ReloadReport { added, removed, ..quiet.clone() }, true, "added a, b; removed c"),
             (ReloadReport { unapproved, ..quiet }, true, "d needs approval: wharf approve d"),
         ] {
-            assert_eq!((reloaded.has_news(), reloaded.describe().as_str()), (is_any, words));
+            assert_eq!((reloaded.has_changes(), reloaded.describe().as_str()), (is_any, words));
         }
     }
 }

@@ -169,15 +169,15 @@ async fn login_text(spec: &ServerSpec, account: Option<&Account>) -> String {
 /// Returns the steps of a failed connection, the failed one last.
 fn failed_connection(
     entry: &ServerEntry,
-    around: &Environment,
+    environment: &Environment,
     error: &HostError,
     login: String,
 ) -> (Vec<ProbeStep>, Box<ProbeFailure>) {
     let code = ProbeCode::from_host_error(error);
-    let failure = Failure::from_host_error(entry.name.as_str(), Some(&entry.spec), around, error);
+    let failure = Failure::from_host_error(entry.name.as_str(), Some(&entry.spec), environment, error);
     let trace = unavailable_error(error).and_then(ServerError::trace);
     let mut steps = trace.map_or_else(Vec::new, |trace| steps(trace, entry, login, Some(code)));
-    steps.push(failed_step(trace, code, &failure, (entry, around)));
+    steps.push(failed_step(trace, code, &failure, (entry, environment)));
     (steps, Box::new(ProbeFailure { code, failure }))
 }
 
@@ -186,14 +186,14 @@ fn failed_step(
     trace: Option<&ConnectTrace>,
     code: ProbeCode,
     failure: &Failure,
-    (entry, around): (&ServerEntry, &Environment),
+    (entry, environment): (&ServerEntry, &Environment),
 ) -> ProbeStep {
     let took = trace.and_then(ConnectTrace::failed_step).map(|step| step.duration).unwrap_or_default();
     let mut step = ProbeStep::new(code.stage(), StepState::Failed, UntrustedText::new(failure.error.message.as_str()))
         .with_duration(took);
     step.evidence.extend(failure.error.stderr.iter().map(|line| format!("stderr: {}", escape_shortened(line))));
     match (&entry.spec, code) {
-        (ServerSpec::Stdio(_), ProbeCode::PathNotFound) => step.evidence.extend(search_evidence(failure, around)),
+        (ServerSpec::Stdio(_), ProbeCode::PathNotFound) => step.evidence.extend(search_evidence(failure, environment)),
         (ServerSpec::Http(spec), _) => step.evidence.push(format!("URL: {}", spec.masked_url())),
         _ => {}
     }
@@ -201,8 +201,8 @@ fn failed_step(
 }
 
 /// Lists the searched places for the program.
-fn search_evidence(failure: &Failure, around: &Environment) -> Vec<String> {
-    let path = around.var("PATH").map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+fn search_evidence(failure: &Failure, environment: &Environment) -> Vec<String> {
+    let path = environment.var("PATH").map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
     let hints = failure.hints.iter().skip(1).map(|hint| escape_shortened(hint));
     hints.chain([format!("PATH: {}", escape_shortened(&path))]).collect()
 }
@@ -326,8 +326,8 @@ fn lint(steps: &mut Vec<ProbeStep>, section: &Section) {
         if !tool.description.name.ends_with(&*tool.id.tool) {
             odd.push(format!("{name}: offered to models as {}", tool.description.name));
         }
-        let said = tool.marks.iter().filter(|mark| !matches!(mark, ToolWarning::OddName));
-        odd.extend(said.map(|mark| format!("{name}: {mark}")));
+        let warnings = tool.marks.iter().filter(|mark| !matches!(mark, ToolWarning::OddName));
+        odd.extend(warnings.map(|mark| format!("{name}: {mark}")));
     }
     let step = match odd.len() {
         0 => ProbeStep::new("schema", StepState::Ok, "no adaptation needed for models"),

@@ -36,10 +36,10 @@ impl Dialog for ApprovalDialog {
         DialogStep::ask(self.say.clone(), &self.prompt)
     }
 
-    fn on_input(&mut self, heard: DialogInput) -> DialogStep<ConsentAnswer> {
-        match heard {
+    fn on_input(&mut self, input: DialogInput) -> DialogStep<ConsentAnswer> {
+        match input {
             DialogInput::Line(line) if matches!(line.trim(), "l" | "later") => DialogStep::Done(ConsentAnswer::Refused),
-            heard => consent_step(heard, &self.prompt),
+            input => consent_step(input, &self.prompt),
         }
     }
 

@@ -147,8 +147,8 @@ impl FormDialog {
         match completed {
             Ok(Ok(content)) => DialogStep::Done(ElicitationResponse::Accept(Some(content))),
             Ok(Err(problems)) => {
-                let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
-                self.retry_step(&told.join("; "))
+                let messages: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                self.retry_step(&messages.join("; "))
             }
             Err(error) => self.retry_step(&error.to_string()),
         }
@@ -164,8 +164,8 @@ impl Dialog for FormDialog {
         self.current_step(format!("{head}\n{how}").trim_end())
     }
 
-    fn on_input(&mut self, heard: DialogInput) -> DialogStep<ElicitationResponse> {
-        let line = match heard {
+    fn on_input(&mut self, input: DialogInput) -> DialogStep<ElicitationResponse> {
+        let line = match input {
             DialogInput::End => return DialogStep::Done(ElicitationResponse::Cancel),
             DialogInput::Garbled => return self.retry_step(NOT_UTF8_MESSAGE.trim_start()),
             DialogInput::Line(line) => line,

@@ -115,8 +115,8 @@ impl Dialog for LinkDialog {
         DialogStep::ask(say, PROMPT)
     }
 
-    fn on_input(&mut self, heard: DialogInput) -> DialogStep<ElicitationResponse> {
-        let line = match heard {
+    fn on_input(&mut self, input: DialogInput) -> DialogStep<ElicitationResponse> {
+        let line = match input {
             DialogInput::End => return DialogStep::Done(ElicitationResponse::Cancel),
             DialogInput::Garbled => "?".to_owned(),
             DialogInput::Line(line) => line.trim().to_lowercase(),
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn only_yes_opens_the_link() {
         let link = BrowserLink::parse("https://a.example/").unwrap();
-        let mut talk = LinkDialog::new("demo", "m", &link);
+        let mut dialog = LinkDialog::new("demo", "m", &link);
         for (line, answer) in [
             ("y", ElicitationResponse::Accept(None)),
             (" YES ", ElicitationResponse::Accept(None)),
@@ -239,11 +239,11 @@ mod tests {
             (":decline", ElicitationResponse::Decline),
             ("c", ElicitationResponse::Cancel),
         ] {
-            assert_eq!(talk.on_input(DialogInput::Line(line.to_owned())), DialogStep::Done(answer), "{line}");
+            assert_eq!(dialog.on_input(DialogInput::Line(line.to_owned())), DialogStep::Done(answer), "{line}");
         }
-        assert_eq!(talk.on_input(DialogInput::End), DialogStep::Done(ElicitationResponse::Cancel));
-        for heard in [DialogInput::Garbled, DialogInput::Line("yy".to_owned()), DialogInput::Line("1".to_owned())] {
-            assert!(matches!(talk.on_input(heard), DialogStep::Ask { .. }));
+        assert_eq!(dialog.on_input(DialogInput::End), DialogStep::Done(ElicitationResponse::Cancel));
+        for input in [DialogInput::Garbled, DialogInput::Line("yy".to_owned()), DialogInput::Line("1".to_owned())] {
+            assert!(matches!(dialog.on_input(input), DialogStep::Ask { .. }));
         }
     }
 }

@@ -88,8 +88,8 @@ impl Dialog for LoginDialog {
         DialogStep::ask(self.say.clone(), OPEN)
     }
 
-    fn on_input(&mut self, heard: DialogInput) -> DialogStep<ConsentAnswer> {
-        consent_step(heard, OPEN)
+    fn on_input(&mut self, input: DialogInput) -> DialogStep<ConsentAnswer> {
+        consent_step(input, OPEN)
     }
 
     fn field(&self) -> InputField {
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn only_yes_opens_the_login_page() {
-        for (heard, expected) in [
+        for (input, expected) in [
             (DialogInput::Line("y".to_owned()), Some(ConsentAnswer::Given)),
             (DialogInput::Line(" Yes ".to_owned()), Some(ConsentAnswer::Given)),
             (DialogInput::Line(String::new()), Some(ConsentAnswer::Refused)),
@@ -165,11 +165,11 @@ mod tests {
             (DialogInput::Garbled, None),
             (DialogInput::End, Some(ConsentAnswer::Refused)),
         ] {
-            let answer = match LoginDialog::new(&ask("https://a.example/", "")).unwrap().on_input(heard.clone()) {
+            let answer = match LoginDialog::new(&ask("https://a.example/", "")).unwrap().on_input(input.clone()) {
                 DialogStep::Done(answer) => Some(answer),
                 DialogStep::Ask { .. } => None,
             };
-            assert_eq!(answer, expected, "{heard:?}");
+            assert_eq!(answer, expected, "{input:?}");
         }
     }
 }

@@ -16,7 +16,7 @@ const URL_PLACEHOLDER: &str = "%s";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UrlOpener {
     commands: Vec<Vec<String>>,
-    around: Environment,
+    environment: Environment,
 }
 
 impl UrlOpener {
@@ -25,7 +25,7 @@ impl UrlOpener {
         let named = environment.var("BROWSER").and_then(|value| value.to_str()).unwrap_or_default();
         let named = named.split(':').filter_map(shlex::split).filter(|words| !words.is_empty());
         let desktop = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-        Self { commands: named.chain([vec![desktop.to_owned()]]).collect(), around: environment.clone() }
+        Self { commands: named.chain([vec![desktop.to_owned()]]).collect(), environment: environment.clone() }
     }
 
     /// Starts a browser without waiting for it. Calls `failed` if the browser exits with an error. Its output is
@@ -59,7 +59,11 @@ impl UrlOpener {
     fn resolve_program(&self, program: &str) -> Option<PathBuf> {
         match program.contains('/') {
             true => Some(PathBuf::from(program)).filter(|path| path.is_absolute()),
-            false => find_on_path(program, self.around.var("PATH").map_or(OsStr::new(""), |path| path), &self.around),
+            false => find_on_path(
+                program,
+                self.environment.var("PATH").map_or(OsStr::new(""), |path| path),
+                &self.environment,
+            ),
         }
     }
 }

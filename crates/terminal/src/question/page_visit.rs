@@ -28,8 +28,8 @@ impl Dialog for PageVisitDialog {
         DialogStep::ask("", &self.0)
     }
 
-    fn on_input(&mut self, heard: DialogInput) -> DialogStep<()> {
-        match heard {
+    fn on_input(&mut self, input: DialogInput) -> DialogStep<()> {
+        match input {
             DialogInput::End => DialogStep::Done(()),
             DialogInput::Line(line) if matches!(line.trim(), "" | "done") => DialogStep::Done(()),
             DialogInput::Line(_) | DialogInput::Garbled => DialogStep::ask("  Press Enter or type `done`.", &self.0),
@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn only_enter_and_done_confirm() {
         let line = |text: &str| DialogInput::Line(text.to_owned());
-        for (heard, is_done) in [
+        for (input, is_done) in [
             (line(""), true),
             (line(" done "), true),
             (DialogInput::End, true),
@@ -57,9 +57,9 @@ mod tests {
             (DialogInput::Garbled, false),
         ] {
             assert_eq!(
-                PageVisitDialog::new("demo").on_input(heard.clone()) == DialogStep::Done(()),
+                PageVisitDialog::new("demo").on_input(input.clone()) == DialogStep::Done(()),
                 is_done,
-                "{heard:?}"
+                "{input:?}"
             );
         }
         // Commands are not accepted where a fixed answer is expected.

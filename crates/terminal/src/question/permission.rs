@@ -70,8 +70,8 @@ impl Dialog for PermissionDialog {
         DialogStep::ask(format!("{}\n{}", self.head, self.call.render_page()), PROMPT)
     }
 
-    fn on_input(&mut self, heard: DialogInput) -> DialogStep<PermissionAnswer> {
-        let line = match heard {
+    fn on_input(&mut self, input: DialogInput) -> DialogStep<PermissionAnswer> {
+        let line = match input {
             DialogInput::End => return DialogStep::Done(PermissionAnswer::No),
             DialogInput::Garbled if self.place == PermissionStage::Reason => {
                 return DialogStep::ask(NOT_UTF8_MESSAGE, REASON_PROMPT);

@@ -39,8 +39,8 @@ fn fill_form(form: &FormRequest, answers: &[String], cwd: &Path) -> Result<RawJs
         |(name, value): &(String, RawJson)| format!("{}:{}", serde_json::Value::from(name.as_str()), value.as_str());
     let content = format!("{{{}}}", values.iter().map(member).collect::<Vec<_>>().join(","));
     form.complete(&RawJson::parse(content).map_err(Failure::other)?).map_err(|problems| {
-        let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        Failure::usage(format_args!("the answer does not match the requested form: {}", told.join("; ")))
+        let messages: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        Failure::usage(format_args!("the answer does not match the requested form: {}", messages.join("; ")))
             .with_hint("set each field with --answer name=value, or run the command in a terminal")
     })
 }

@@ -65,8 +65,8 @@ impl Dialog for SamplingDialog {
     }
 
     /// Handles a line. Enter shows the next page and never answers the question.
-    fn on_input(&mut self, heard: DialogInput) -> DialogStep<ConsentAnswer> {
-        let line = match heard {
+    fn on_input(&mut self, input: DialogInput) -> DialogStep<ConsentAnswer> {
+        let line = match input {
             DialogInput::End => return DialogStep::Done(ConsentAnswer::Refused),
             DialogInput::Garbled => "?".to_owned(),
             DialogInput::Line(line) => line,
@@ -90,12 +90,12 @@ mod tests {
     const ROOM: ScreenSize = ScreenSize { width: 80, rows: 16 };
 
     /// Returns the answer to some lines, and the last output.
-    fn run_lines(mut talk: SamplingDialog, lines: &[&str]) -> (Option<ConsentAnswer>, String) {
-        let mut turn = talk.begin();
+    fn run_lines(mut dialog: SamplingDialog, lines: &[&str]) -> (Option<ConsentAnswer>, String) {
+        let mut step = dialog.begin();
         for line in lines {
-            turn = talk.on_input(DialogInput::Line((*line).to_owned()));
+            step = dialog.on_input(DialogInput::Line((*line).to_owned()));
         }
-        match turn {
+        match step {
             DialogStep::Done(consent) => (Some(consent), String::new()),
             DialogStep::Ask { say, prompt } => {
                 (None, anstream::adapter::strip_str(&format!("{say}\n{prompt}")).to_string())

@@ -32,11 +32,11 @@ pub async fn read_input(console: &Console, prompt: &str) -> DialogInput {
     // Before the prompt is visible: from then on a signal may drop this future.
     let _line = PromptLine(console);
     console.write_prompt(prompt).await;
-    let heard = next_line(rustix::stdio::stdin()).await;
-    if matches!(heard, DialogInput::Line(_) | DialogInput::Garbled) {
+    let input = next_line(rustix::stdio::stdin()).await;
+    if matches!(input, DialogInput::Line(_) | DialogInput::Garbled) {
         console.mark_prompt_line_ended();
     }
-    heard
+    input
 }
 
 /// Guard that disables terminal echo.
@@ -74,7 +74,7 @@ impl Drop for PromptLine<'_> {
 async fn next_line(input: BorrowedFd<'static>) -> DialogInput {
     let Ok((stopped, stop)) = pipe_with(PipeFlags::CLOEXEC) else { return DialogInput::End };
     let _stop = ReaderStop(stop);
-    let (line, heard) = oneshot::channel();
+    let (line, received) = oneshot::channel();
     let read = move || {
         if let Some(read) = read_line(input, &stopped) {
             let _ = line.send(read);
@@ -82,7 +82,7 @@ async fn next_line(input: BorrowedFd<'static>) -> DialogInput {
     };
     // Without a thread there is no input: the channel is closed.
     let _ = wharf_threads::start_thread("wharf-prompt", read);
-    heard.await.unwrap_or(DialogInput::End)
+    received.await.unwrap_or(DialogInput::End)
 }
 
 /// Stops the reader thread on drop. It writes a byte instead of closing the pipe: a child process being spawned may
@@ -173,7 +173,7 @@ mod tests {
         for _ in 0..100 {
             tokio::select! {
                 biased;
-                heard = next_line(input) => panic!("{heard:?} came from nowhere"),
+                line = next_line(input) => panic!("{line:?} came from nowhere"),
                 () = std::future::ready(()) => {}
             }
             rustix::io::write(&typing, b"mine\n").unwrap();

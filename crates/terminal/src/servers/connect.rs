@@ -82,8 +82,8 @@ where
     let mut waiting = PendingServers { names: servers.iter().map(|server| Some(server.name.as_str())).collect() };
     let mut results: Vec<Option<Result<T, Failure>>> = servers.iter().map(|_| None).collect();
     let began = Instant::now();
-    while let Some(news) = next_message(&mut tasks, session, &waiting, began).await {
-        let TaskMessage { position, what } = news;
+    while let Some(message) = next_message(&mut tasks, session, &waiting, began).await {
+        let TaskMessage { position, what } = message;
         waiting.names[position] = None;
         match what {
             TaskStage::Connected(Ok(connection)) => {
@@ -97,9 +97,9 @@ where
         }
     }
     session.console.clear_status();
-    let lost = || Err(Failure::other("internal error: the connection task failed"));
-    let told = |result: Result<T, Failure>| result.map_err(|failure| session.with_login_hint(failure));
-    Ok(results.into_iter().map(|result| told(result.unwrap_or_else(lost))).collect())
+    let task_failed = || Err(Failure::other("internal error: the connection task failed"));
+    let with_hint = |result: Result<T, Failure>| result.map_err(|failure| session.with_login_hint(failure));
+    Ok(results.into_iter().map(|result| with_hint(result.unwrap_or_else(task_failed))).collect())
 }
 
 async fn wait_for_server<T>(position: usize, host: Host, name: String) -> TaskMessage<T> {
@@ -132,8 +132,8 @@ async fn next_message<T: 'static>(
     with_startup_status(session, began, || waiting.status_text(), async {
         loop {
             // The panic hook has reported a task that panicked. Its server has no result.
-            if let Ok(news) = tasks.join_next().await? {
-                return Some(news);
+            if let Ok(message) = tasks.join_next().await? {
+                return Some(message);
             }
         }
     })

@@ -140,13 +140,13 @@ fn fill_from_host(row: &mut StatusRow, parts: &StatusInputs<'_>, status: &Server
     }
     if status.state == ServerState::Ready {
         if let Some(section) = parts.host.catalog().section(&row.id) {
-            let told = |(list, why): &(_, String)| format!("cannot list {list}: {why}");
-            row.notes.extend(section.failures.iter().map(told));
+            let describe = |(list, why): &(_, String)| format!("cannot list {list}: {why}");
+            row.notes.extend(section.failures.iter().map(describe));
         }
     } else {
         let entry = parts.entries.iter().find(|entry| entry.name == status.name);
-        let (spec, around) = (entry.map(|entry| &entry.spec), &parts.session.environment);
-        let failure = |error: &Arc<_>| Arc::new(Failure::from_server_error(&row.id, spec, around, error));
+        let (spec, environment) = (entry.map(|entry| &entry.spec), &parts.session.environment);
+        let failure = |error: &Arc<_>| Arc::new(Failure::from_server_error(&row.id, spec, environment, error));
         row.failure = status.last_error.as_ref().map(failure);
     }
 }

@@ -41,12 +41,12 @@ async fn cancelled_run_cancels_all_ten_calls_before_it_ends() {
         run.cancel();
         let events = collect_events(&mut run).await;
         assert_eq!((run_ending(&events), left.value()), (Some(&RunEnding::Cancelled), 10));
-        let told = events.iter().filter_map(|event| match event {
+        let outcomes = events.iter().filter_map(|event| match event {
             RunEvent::CallProgress { .. } => Some("left"),
             RunEvent::CallEnded { .. } => Some("ended"),
             _ => None,
         });
-        assert_eq!(told.collect::<Vec<_>>(), [["left"; 10], ["ended"; 10]].concat());
+        assert_eq!(outcomes.collect::<Vec<_>>(), [["left"; 10], ["ended"; 10]].concat());
         let conversation = run.finish().await;
         assert_eq!(results(&conversation), ["!cancelled by the user"; 10]);
         stage.check_continuation(&agent, conversation).await;

@@ -241,13 +241,13 @@ async fn conversation_continues_after_failed_response() {
 async fn unread_events_do_not_block_tool_progress() {
     let stage = AgentFixture::with_responses([Answer::call("busy", json!({})), Answer::text(&"word ".repeat(1000))]);
     let through = WaitableCounter::new();
-    let told = through.clone();
+    let finished = through.clone();
     stage.tool("busy", move |call: ToolInvocation| {
         let sink = call.progress.unwrap();
         for done in 0..10_000 {
             sink(CallProgress { done: f64::from(done), total: None, message: Some("x".repeat(5000)) });
         }
-        told.add();
+        finished.add();
         async { Ok(ToolOutcome::from_text("ok")) }
     });
     let mut run =

@@ -57,13 +57,13 @@ async fn denied_call_is_not_asked_again_in_the_same_run() {
     stage.echo();
     let agent = stage.agent(ApiFormat::Anthropic).await;
     let (_, conversation) = stage.run_to_end(&agent, Conversation::default(), "go").await;
-    let told = results(&conversation);
-    assert_eq!(asked.load(Ordering::SeqCst), 2, "{told:?}");
+    let results_text = results(&conversation);
+    assert_eq!(asked.load(Ordering::SeqCst), 2, "{results_text:?}");
     assert_eq!(
-        (told[0].as_str(), told[2].as_str()),
+        (results_text[0].as_str(), results_text[2].as_str()),
         ("!call refused: denied by the user", "!call refused: denied by the user")
     );
-    assert!(told[1].starts_with("!not executed, and the user was not asked again"), "{told:?}");
+    assert!(results_text[1].starts_with("!not executed, and the user was not asked again"), "{results_text:?}");
     // The next message of the person may lead to the same question.
     stage.modeld.push_answer(echo_response(&["a"]));
     stage.modeld.push_answer(Answer::text("done"));

@@ -79,8 +79,8 @@ async fn sub_agent_has_no_agent_tool_and_no_late_tools() {
     let agent = stage.agent(ApiFormat::Anthropic).await;
     let (events, _) = stage.run_to_end(&agent, Conversation::default(), "begin").await;
     assert_eq!(run_ending(&events), Some(&RunEnding::Done), "{:?}", stage.modeld.refusals());
-    let told = stage.modeld.requests()[3].body.to_string();
-    assert!(told.contains("unknown tool late") && !told.contains("too late"), "{told}");
+    let body = stage.modeld.requests()[3].body.to_string();
+    assert!(body.contains("unknown tool late") && !body.contains("too late"), "{body}");
 }
 
 #[tokio::test]
@@ -182,12 +182,12 @@ async fn parent_cancel_cancels_sub_agent_calls_first() {
     run.cancel();
     let events = collect_events(&mut run).await;
     assert_eq!(run_ending(&events), Some(&RunEnding::Cancelled));
-    let told = events.iter().filter_map(|event| match event {
+    let outcomes = events.iter().filter_map(|event| match event {
         RunEvent::CallProgress { progress, .. } if progress.message.is_none() => Some("left"),
         RunEvent::Delegated { requests: 1, .. } => Some("counted"),
         RunEvent::CallEnded { .. } => Some("ended"),
         _ => None,
     });
-    assert_eq!(told.collect::<Vec<_>>(), ["left", "left", "counted", "ended"]);
+    assert_eq!(outcomes.collect::<Vec<_>>(), ["left", "left", "counted", "ended"]);
     assert_eq!(results(&run.finish().await), ["!cancelled by the user"]);
 }

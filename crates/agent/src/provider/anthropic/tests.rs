@@ -129,7 +129,7 @@ fn error_and_malformed_events_are_errors() {
 
 fn conversation() -> Conversation {
     let call = |id: &str, name: &str| fixtures::call(id, name, r#"{"z":1,"a":1.50}"#);
-    let said = vec![
+    let assistant = vec![
         reasoning_block(SOURCE, r#"{"type":"thinking","thinking":"?"}"#),
         reasoning_block("anthropic api.anthropic.com large", r#"{"type":"thinking","thinking":"!"}"#),
         TurnBlock::Text(" ".into()),
@@ -138,7 +138,7 @@ fn conversation() -> Conversation {
         TurnBlock::Unknown { provider: SOURCE.into(), raw: raw(r#"{"type":"new","n":1.50}"#) },
     ];
     let results = vec![result("1", vec![ResultBlock::Text("3".into()), image_result()]), failure("2", vec![])];
-    fixtures::conversation(said, results)
+    fixtures::conversation(assistant, results)
 }
 
 #[test]

@@ -115,7 +115,7 @@ fn error_and_malformed_events_are_errors() {
 }
 
 fn conversation() -> Conversation {
-    let said = vec![
+    let assistant = vec![
         reasoning_block(SOURCE, r#"{"reasoning_content":"?"}"#),
         TurnBlock::Unknown { provider: "anthropic api.anthropic.com small".into(), raw: raw("{}") },
         TurnBlock::Text("Well.".into()),
@@ -124,7 +124,7 @@ fn conversation() -> Conversation {
     ];
     let text = |text: &str| ResultBlock::Text(text.into());
     let results = vec![result("1", vec![text("3"), image_result()]), failure("2", vec![text("no")])];
-    let mut conversation = fixtures::conversation(said, results);
+    let mut conversation = fixtures::conversation(assistant, results);
     let blocks = vec![reasoning_block(SOURCE, r#"{"reasoning_content":"!"}"#), TurnBlock::Text("Done.".into())];
     conversation.turns.push(ConversationTurn { role: TurnRole::Assistant, blocks });
     conversation

@@ -130,7 +130,7 @@ async fn started_response_is_not_retried() {
     let overloaded = r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#;
     let api = LoopbackApi::start(vec![stream_response(&[r#"{"choices":[{"delta":{"content":"x"}}]}"#, overloaded])]);
     let error = all_events(&api.model(ApiFormat::ChatCompletions, None).await).await.unwrap_err();
-    assert!(matches!(&error, ModelError::Failed(said) if said.text == "Overloaded"), "{error}");
+    assert!(matches!(&error, ModelError::Failed(message) if message.text == "Overloaded"), "{error}");
     assert_eq!(api.requests().len(), 1);
     let api = LoopbackApi::start(vec![stream_response(&[r#"{"choices":[{"delta":{"content":"x"}}]}"#])]);
     assert_eq!(all_events(&api.model(ApiFormat::ChatCompletions, None).await).await, Err(ModelError::Incomplete));
@@ -138,10 +138,10 @@ async fn started_response_is_not_retried() {
 
 #[tokio::test]
 async fn credentials_in_error_messages_are_redacted() {
-    let said = r#"{"error":{"message":"no token-0001","type":"bad_token-0001"}}"#;
+    let message = r#"{"error":{"message":"no token-0001","type":"bad_token-0001"}}"#;
     let begun = r#"{"choices":[{"delta":{"content":"x"}}]}"#;
     for answer in
-        [http_response("400 Bad Request", "", said), stream_response(&[said]), stream_response(&[begun, said])]
+        [http_response("400 Bad Request", "", message), stream_response(&[message]), stream_response(&[begun, message])]
     {
         let api = LoopbackApi::start(vec![answer]);
         let mut provider = api.model(ApiFormat::ChatCompletions, None).await.provider().clone();

@@ -113,7 +113,7 @@ fn error_and_malformed_events_are_errors() {
 }
 
 fn conversation() -> Conversation {
-    let said = vec![
+    let assistant = vec![
         reasoning_block(SOURCE, r#"{"type":"reasoning","id":"rs_1","encrypted_content":"ZW5j"}"#),
         reasoning_block(SOURCE, r#"{"type":"reasoning","id":"rs_2","encrypted_content":null}"#),
         reasoning_block("responses api.openai.com large", r#"{"type":"reasoning","encrypted_content":"eA=="}"#),
@@ -121,7 +121,7 @@ fn conversation() -> Conversation {
         call("1", "add", r#"{"z":1}"#),
         TurnBlock::Unknown { provider: SOURCE.into(), raw: raw(r#"{"type":"new"}"#) },
     ];
-    fixtures::conversation(said, vec![failure("1", vec![ResultBlock::Text("no".into()), image_result()])])
+    fixtures::conversation(assistant, vec![failure("1", vec![ResultBlock::Text("no".into()), image_result()])])
 }
 
 fn encode_json(base: &str, effort: Option<ReasoningEffort>, thoughts: ReasoningMode) -> Value {

@@ -14,7 +14,7 @@ const MAX_TOKENS: u32 = 100;
 /// A machine under test with its recorded output.
 struct MachineFixture {
     machine: RunMachine,
-    told: Vec<RunEvent>,
+    events: Vec<RunEvent>,
     /// Names of the effects, without `Tell`.
     done: Vec<&'static str>,
     /// Ids of the pending calls.
@@ -33,22 +33,22 @@ impl MachineFixture {
         max_tokens: u32,
     ) -> Self {
         let (machine, effects) = RunMachine::start(conversation, user_input, limits, max_tokens);
-        let mut play = Self { machine, told: Vec::new(), done: Vec::new(), open: Vec::new() };
-        play.take(effects);
-        play
+        let mut fixture = Self { machine, events: Vec::new(), done: Vec::new(), open: Vec::new() };
+        fixture.take(effects);
+        fixture
     }
 
     fn in_first_request() -> Self {
-        let mut play = Self::new(Conversation::default(), "hi", AgentLimits::default());
-        play.gather();
-        play
+        let mut fixture = Self::new(Conversation::default(), "hi", AgentLimits::default());
+        fixture.gather();
+        fixture
     }
 
     fn take(&mut self, effects: Vec<RunEffect>) {
         for effect in effects {
             let word = match effect {
                 RunEffect::Emit(event) => {
-                    self.told.push(event);
+                    self.events.push(event);
                     continue;
                 }
                 RunEffect::Call { id, .. } => {
@@ -115,7 +115,7 @@ impl MachineFixture {
     }
 
     fn run_ending(&self) -> Option<&RunEnding> {
-        match self.told.last() {
+        match self.events.last() {
             Some(RunEvent::Ended(ending)) => Some(ending),
             _ => None,
         }
@@ -166,7 +166,7 @@ fn failure(kind: &str) -> ModelError {
 }
 
 fn rejection(status: u16) -> ModelError {
-    ModelError::Refused { status, said: ApiErrorMessage::default(), retry_after: None }
+    ModelError::Refused { status, message: ApiErrorMessage::default(), retry_after: None }
 }
 
 /// Formats turns as `hi | hello !1 | ?1=done`, separated by `|`. `~` is reasoning, `-1` an error result.
@@ -198,43 +198,44 @@ fn response_without_calls_to_execute_ends_the_run() {
         (vec![text("a"), call("1", "t")], StopReason::MaxTokens, "hi | a !1 | -1", RunEnding::TooLong),
         (vec![call("1", "t")], StopReason::Refused, "hi | !1 | -1", RunEnding::Refused),
     ] {
-        let mut play = MachineFixture::in_first_request();
-        play.answer(&blocks, stop);
-        play.check(turns, Some(ending));
-        assert_eq!(play.done, ["prepare request", "send request"]);
+        let mut fixture = MachineFixture::in_first_request();
+        fixture.answer(&blocks, stop);
+        fixture.check(turns, Some(ending));
+        assert_eq!(fixture.done, ["prepare request", "send request"]);
     }
 }
 
 #[test]
 fn results_follow_call_order_in_one_turn() {
-    let mut play = MachineFixture::in_first_request();
-    play.answer(
+    let mut fixture = MachineFixture::in_first_request();
+    fixture.answer(
         &[reasoning_block(), text("look"), call("1", "a"), call("2", "b"), call("3", "c")],
         StopReason::ToolCalls,
     );
-    assert_eq!(play.open, ["1", "2", "3"]);
+    assert_eq!(fixture.open, ["1", "2", "3"]);
     for id in ["3", "1", "1", "nobody", "2"] {
-        play.end_call(id, &format!("r{id}"));
+        fixture.end_call(id, &format!("r{id}"));
     }
-    play.gather();
-    play.check("hi | ~ look !1 !2 !3 | ?1=r1 ?2=r2 ?3=r3", None);
+    fixture.gather();
+    fixture.check("hi | ~ look !1 !2 !3 | ?1=r1 ?2=r2 ?3=r3", None);
     assert_eq!(
-        play.done,
+        fixture.done,
         ["prepare request", "send request", "call", "call", "call", "prepare request", "send request"]
     );
-    let ended = play.told.iter().filter(|event| matches!(event, RunEvent::CallEnded { .. }));
+    let ended = fixture.events.iter().filter(|event| matches!(event, RunEvent::CallEnded { .. }));
     assert_eq!(ended.count(), 3);
 }
 
 #[test]
 fn malformed_call_gets_error_result_without_execution() {
-    let mut play = MachineFixture::in_first_request();
+    let mut fixture = MachineFixture::in_first_request();
     let TurnBlock::ToolCall { id, name, arguments, .. } = call("1", "a") else { panic!() };
-    play.answer(&[TurnBlock::ToolCall { id, name, arguments, malformed: Some("{\"a".into()) }], StopReason::ToolCalls);
-    play.gather();
-    play.check("hi | !1 | -1", None);
-    assert_eq!(play.done, ["prepare request", "send request", "prepare request", "send request"]);
-    let TurnBlock::ToolResult { content, .. } = &play.machine.conversation().turns[2].blocks[0] else { panic!() };
+    fixture
+        .answer(&[TurnBlock::ToolCall { id, name, arguments, malformed: Some("{\"a".into()) }], StopReason::ToolCalls);
+    fixture.gather();
+    fixture.check("hi | !1 | -1", None);
+    assert_eq!(fixture.done, ["prepare request", "send request", "prepare request", "send request"]);
+    let TurnBlock::ToolResult { content, .. } = &fixture.machine.conversation().turns[2].blocks[0] else { panic!() };
     assert!(
         matches!(&content[0], ResultBlock::Text(text) if text.contains("the arguments are not a JSON object: {\"a"))
     );
@@ -242,176 +243,177 @@ fn malformed_call_gets_error_result_without_execution() {
 
 #[test]
 fn complete_calls_of_truncated_response_are_executed() {
-    let mut play = MachineFixture::in_first_request();
-    play.answer(&[text("look"), call("1", "a"), call("2", "a"), call("3", "b"), call("4", "c")], StopReason::MaxTokens);
-    assert_eq!(play.open, ["1", "3"]);
+    let mut fixture = MachineFixture::in_first_request();
+    fixture
+        .answer(&[text("look"), call("1", "a"), call("2", "a"), call("3", "b"), call("4", "c")], StopReason::MaxTokens);
+    assert_eq!(fixture.open, ["1", "3"]);
     for id in ["1", "3"] {
-        play.end_call(id, &format!("r{id}"));
+        fixture.end_call(id, &format!("r{id}"));
     }
-    play.gather();
-    play.check("hi | look !1 !2 !3 !4 | ?1=r1 -2 ?3=r3 -4", None);
-    play.model(ModelEvent::BlockDone(call("5", "c")));
-    play.model(ModelEvent::TextDelta("and th".into()));
-    play.model(ModelEvent::Done { stop: StopReason::MaxTokens });
-    assert_eq!(play.open, ["5"]);
+    fixture.gather();
+    fixture.check("hi | look !1 !2 !3 !4 | ?1=r1 -2 ?3=r3 -4", None);
+    fixture.model(ModelEvent::BlockDone(call("5", "c")));
+    fixture.model(ModelEvent::TextDelta("and th".into()));
+    fixture.model(ModelEvent::Done { stop: StopReason::MaxTokens });
+    assert_eq!(fixture.open, ["5"]);
 }
 
 #[test]
 fn paused_response_continues_in_same_turn() {
-    let mut play = MachineFixture::in_first_request();
-    play.answer(&[text("wait")], StopReason::Paused);
-    assert!(!play.machine.takes_notes());
-    play.gather();
-    play.answer(&[text("done")], StopReason::EndTurn);
-    play.check("hi | wait done", Some(RunEnding::Done));
+    let mut fixture = MachineFixture::in_first_request();
+    fixture.answer(&[text("wait")], StopReason::Paused);
+    assert!(!fixture.machine.takes_notes());
+    fixture.gather();
+    fixture.answer(&[text("done")], StopReason::EndTurn);
+    fixture.check("hi | wait done", Some(RunEnding::Done));
 }
 
 #[test]
 fn conversation_is_well_formed_after_any_cancellation() {
-    let end = |mut play: MachineFixture, turns: &str| {
-        play.step(RunInput::Cancelled);
-        play.check(turns, Some(RunEnding::Cancelled));
-        play.done
+    let end = |mut fixture: MachineFixture, turns: &str| {
+        fixture.step(RunInput::Cancelled);
+        fixture.check(turns, Some(RunEnding::Cancelled));
+        fixture.done
     };
-    let play = MachineFixture::new(Conversation::default(), "hi", AgentLimits::default());
-    assert_eq!(end(play, "hi"), ["prepare request"]);
+    let fixture = MachineFixture::new(Conversation::default(), "hi", AgentLimits::default());
+    assert_eq!(end(fixture, "hi"), ["prepare request"]);
     assert_eq!(end(MachineFixture::in_first_request(), "hi"), ["prepare request", "send request", "close stream"]);
-    let mut play = MachineFixture::in_first_request();
-    play.model(ModelEvent::BlockDone(reasoning_block()));
-    play.model(ModelEvent::TextDelta("hel".into()));
-    end(play, "hi | ~ hel");
-    let mut play = MachineFixture::in_first_request();
-    play.model(ModelEvent::BlockDone(call("1", "a")));
-    end(play, "hi | !1 | -1");
-    let mut play = MachineFixture::in_first_request();
-    play.answer(&[call("1", "a"), call("2", "a")], StopReason::ToolCalls);
-    play.end_call("2", "r");
-    assert_eq!(end(play, "hi | !1 !2 | -1 ?2=r").last(), Some(&"cancel calls"));
-    let mut play = MachineFixture::in_first_request();
-    play.answer(&[call("1", "a")], StopReason::ToolCalls);
-    play.end_call("1", "r");
-    end(play, "hi | !1 | ?1=r");
+    let mut fixture = MachineFixture::in_first_request();
+    fixture.model(ModelEvent::BlockDone(reasoning_block()));
+    fixture.model(ModelEvent::TextDelta("hel".into()));
+    end(fixture, "hi | ~ hel");
+    let mut fixture = MachineFixture::in_first_request();
+    fixture.model(ModelEvent::BlockDone(call("1", "a")));
+    end(fixture, "hi | !1 | -1");
+    let mut fixture = MachineFixture::in_first_request();
+    fixture.answer(&[call("1", "a"), call("2", "a")], StopReason::ToolCalls);
+    fixture.end_call("2", "r");
+    assert_eq!(end(fixture, "hi | !1 !2 | -1 ?2=r").last(), Some(&"cancel calls"));
+    let mut fixture = MachineFixture::in_first_request();
+    fixture.answer(&[call("1", "a")], StopReason::ToolCalls);
+    fixture.end_call("1", "r");
+    end(fixture, "hi | !1 | ?1=r");
 }
 
 #[test]
 fn failed_run_can_be_retried() {
-    let mut play = MachineFixture::in_first_request();
-    play.step(RunInput::Failed(ModelError::Incomplete));
-    play.check("hi", Some(RunEnding::Failed(ModelError::Incomplete)));
-    let conversation = || play.machine.conversation().as_ref().clone();
+    let mut fixture = MachineFixture::in_first_request();
+    fixture.step(RunInput::Failed(ModelError::Incomplete));
+    fixture.check("hi", Some(RunEnding::Failed(ModelError::Incomplete)));
+    let conversation = || fixture.machine.conversation().as_ref().clone();
     for (user_input, turns) in [("hi", "hi"), ("", "hi"), ("ho", "hi ho")] {
         let mut again = MachineFixture::new(conversation(), user_input, AgentLimits::default());
         again.gather();
         again.check(turns, None);
     }
-    let mut play = MachineFixture::in_first_request();
-    play.model(ModelEvent::TextDelta("hel".into()));
-    play.step(RunInput::Failed(ModelError::Incomplete));
-    play.check("hi | hel", Some(RunEnding::Failed(ModelError::Incomplete)));
-    let mut again = MachineFixture::new(play.machine.conversation().as_ref().clone(), "", AgentLimits::default());
+    let mut fixture = MachineFixture::in_first_request();
+    fixture.model(ModelEvent::TextDelta("hel".into()));
+    fixture.step(RunInput::Failed(ModelError::Incomplete));
+    fixture.check("hi | hel", Some(RunEnding::Failed(ModelError::Incomplete)));
+    let mut again = MachineFixture::new(fixture.machine.conversation().as_ref().clone(), "", AgentLimits::default());
     again.gather();
     again.check("hi | hel | Continue.", None);
 }
 
 #[test]
 fn repetition_is_reported_then_the_model_answers_without_tools() {
-    let mut play = MachineFixture::in_first_request();
+    let mut fixture = MachineFixture::in_first_request();
     for _ in 0..5 {
-        play.round(&[("a", "same")]);
+        fixture.round(&[("a", "same")]);
     }
-    let repeated = |play: &MachineFixture| {
-        let times = play.told.iter().filter_map(|event| match event {
+    let repeated = |fixture: &MachineFixture| {
+        let times = fixture.events.iter().filter_map(|event| match event {
             RunEvent::Repeated { tool, times } if tool == "a" => Some(*times),
             _ => None,
         });
         times.collect::<Vec<_>>()
     };
-    assert_eq!((repeated(&play), play.run_ending()), (vec![3, 4], None));
-    assert_eq!(play.done.iter().filter(|done| **done == "call").count(), 3);
-    assert_eq!(play.machine.tool_choice(), ToolChoice::Auto);
-    play.round(&[("a", "same")]);
-    assert_eq!((repeated(&play), play.run_ending()), (vec![3, 4, 5], None));
-    assert_eq!(play.machine.tool_choice(), ToolChoice::Never);
-    play.answer(&[TurnBlock::Text("That is all.".into())], StopReason::EndTurn);
-    assert_eq!(play.run_ending(), Some(&RunEnding::Looping));
-    let last = play.machine.conversation().turns.last().unwrap();
+    assert_eq!((repeated(&fixture), fixture.run_ending()), (vec![3, 4], None));
+    assert_eq!(fixture.done.iter().filter(|done| **done == "call").count(), 3);
+    assert_eq!(fixture.machine.tool_choice(), ToolChoice::Auto);
+    fixture.round(&[("a", "same")]);
+    assert_eq!((repeated(&fixture), fixture.run_ending()), (vec![3, 4, 5], None));
+    assert_eq!(fixture.machine.tool_choice(), ToolChoice::Never);
+    fixture.answer(&[TurnBlock::Text("That is all.".into())], StopReason::EndTurn);
+    assert_eq!(fixture.run_ending(), Some(&RunEnding::Looping));
+    let last = fixture.machine.conversation().turns.last().unwrap();
     assert_eq!(last.blocks, [TurnBlock::Text("That is all.".into())]);
-    assert_eq!(find_defect(play.machine.conversation()), None);
+    assert_eq!(find_defect(fixture.machine.conversation()), None);
 }
 
 #[test]
 fn call_in_the_final_answer_is_not_executed() {
-    let mut play = MachineFixture::in_first_request();
-    (0..7).for_each(|_| play.round(&[("a", "same")]));
-    assert_eq!(play.run_ending(), Some(&RunEnding::Looping));
-    assert_eq!(play.done.iter().filter(|done| **done == "call").count(), 3);
-    assert_eq!(find_defect(play.machine.conversation()), None);
+    let mut fixture = MachineFixture::in_first_request();
+    (0..7).for_each(|_| fixture.round(&[("a", "same")]));
+    assert_eq!(fixture.run_ending(), Some(&RunEnding::Looping));
+    assert_eq!(fixture.done.iter().filter(|done| **done == "call").count(), 3);
+    assert_eq!(find_defect(fixture.machine.conversation()), None);
     let limits = AgentLimits { requests: 6, ..AgentLimits::default() };
-    let mut play = MachineFixture::new(Conversation::default(), "hi", limits);
-    play.gather();
-    (0..6).for_each(|_| play.round(&[("a", "same")]));
-    assert_eq!(play.run_ending(), Some(&RunEnding::Looping), "no request is left for an answer");
+    let mut fixture = MachineFixture::new(Conversation::default(), "hi", limits);
+    fixture.gather();
+    (0..6).for_each(|_| fixture.round(&[("a", "same")]));
+    assert_eq!(fixture.run_ending(), Some(&RunEnding::Looping), "no request is left for an answer");
 }
 
 #[test]
 fn varied_calls_do_not_end_the_run() {
-    let mut play = MachineFixture::in_first_request();
+    let mut fixture = MachineFixture::in_first_request();
     for number in 0..20 {
-        play.round(&[("poll", &number.to_string()), ("a", "same")]);
+        fixture.round(&[("poll", &number.to_string()), ("a", "same")]);
     }
-    assert!(!play.told.iter().any(|event| matches!(event, RunEvent::Repeated { .. })));
-    (0..2).for_each(|_| play.round(&[("a", "same")]));
-    play.round(&[("b", "other"), ("a", "same")]);
-    assert!(!play.told.iter().any(|event| matches!(event, RunEvent::Repeated { .. })));
+    assert!(!fixture.events.iter().any(|event| matches!(event, RunEvent::Repeated { .. })));
+    (0..2).for_each(|_| fixture.round(&[("a", "same")]));
+    fixture.round(&[("b", "other"), ("a", "same")]);
+    assert!(!fixture.events.iter().any(|event| matches!(event, RunEvent::Repeated { .. })));
     for _ in 0..3 {
-        (0..3).for_each(|_| play.round(&[("a", "same")]));
-        play.round(&[("b", "other")]);
+        (0..3).for_each(|_| fixture.round(&[("a", "same")]));
+        fixture.round(&[("b", "other")]);
     }
-    assert_eq!(play.run_ending(), None);
+    assert_eq!(fixture.run_ending(), None);
 }
 
 #[test]
 fn request_limit_ends_the_run() {
-    let mut play =
+    let mut fixture =
         MachineFixture::new(Conversation::default(), "hi", AgentLimits { requests: 2, ..AgentLimits::default() });
-    play.gather();
-    play.round(&[("a", "1")]);
-    play.round(&[("a", "2")]);
-    play.check("hi | !0 | ?0=1 | !0_2 | ?0_2=2", Some(RunEnding::OutOfRequests));
-    let play =
+    fixture.gather();
+    fixture.round(&[("a", "1")]);
+    fixture.round(&[("a", "2")]);
+    fixture.check("hi | !0 | ?0=1 | !0_2 | ?0_2=2", Some(RunEnding::OutOfRequests));
+    let fixture =
         MachineFixture::new(Conversation::default(), "hi", AgentLimits { requests: 0, ..AgentLimits::default() });
-    play.check("hi", Some(RunEnding::OutOfRequests));
+    fixture.check("hi", Some(RunEnding::OutOfRequests));
 }
 
 #[test]
 fn loop_of_ten_parallel_calls_ends_the_run() {
-    let mut play = MachineFixture::in_first_request();
+    let mut fixture = MachineFixture::in_first_request();
     let ten: Vec<(&str, &str)> = NAMES[..10].iter().map(|name| (*name, "same")).collect();
-    (0..7).for_each(|_| play.round(&ten));
-    assert_eq!(play.run_ending(), Some(&RunEnding::Looping));
-    assert_eq!(play.done.iter().filter(|done| **done == "call").count(), 30);
-    assert_eq!(find_defect(play.machine.conversation()), None);
+    (0..7).for_each(|_| fixture.round(&ten));
+    assert_eq!(fixture.run_ending(), Some(&RunEnding::Looping));
+    assert_eq!(fixture.done.iter().filter(|done| **done == "call").count(), 30);
+    assert_eq!(find_defect(fixture.machine.conversation()), None);
 }
 
 #[test]
 fn exhausted_shared_budget_ends_the_run_at_next_request() {
-    let mut play = MachineFixture::in_first_request();
-    play.step(RunInput::OutOfRequests);
-    assert_eq!(play.run_ending(), None, "it is being answered");
-    play.answer(&[call("1", "a")], StopReason::ToolCalls);
-    play.end_call("1", "r");
-    play.step(RunInput::OutOfRequests);
-    play.check("hi | !1 | ?1=r", Some(RunEnding::OutOfRequests));
+    let mut fixture = MachineFixture::in_first_request();
+    fixture.step(RunInput::OutOfRequests);
+    assert_eq!(fixture.run_ending(), None, "it is being answered");
+    fixture.answer(&[call("1", "a")], StopReason::ToolCalls);
+    fixture.end_call("1", "r");
+    fixture.step(RunInput::OutOfRequests);
+    fixture.check("hi | !1 | ?1=r", Some(RunEnding::OutOfRequests));
 }
 
 #[test]
 fn notes_follow_the_results() {
     let notes = wharf_tools::NoteQueue::default();
     notes.push("files", "changed");
-    let mut play = MachineFixture::in_first_request();
-    play.answer(&[call("1", "a")], StopReason::ToolCalls);
-    play.end_call("1", "r");
-    play.step(RunInput::RequestPrepared(RequestInputs { notes: notes.take_all(), tool_offer: all_tools_offer() }));
-    play.check("hi | !1 | ?1=r Note from `files` (not from the user):\n> changed", None);
-    assert!(play.told.iter().any(|event| matches!(event, RunEvent::Noted { from, .. } if from == "files")));
+    let mut fixture = MachineFixture::in_first_request();
+    fixture.answer(&[call("1", "a")], StopReason::ToolCalls);
+    fixture.end_call("1", "r");
+    fixture.step(RunInput::RequestPrepared(RequestInputs { notes: notes.take_all(), tool_offer: all_tools_offer() }));
+    fixture.check("hi | !1 | ?1=r Note from `files` (not from the user):\n> changed", None);
+    assert!(fixture.events.iter().any(|event| matches!(event, RunEvent::Noted { from, .. } if from == "files")));
 }

@@ -68,12 +68,12 @@ pub async fn configured_accounts(session: &CommandSession) -> Result<Vec<Account
         if http.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
             continue;
         }
-        let said = http.oauth.as_ref().and_then(|oauth| oauth.text("account")).map(|text| text.value.clone());
-        let account = match (&session.configuration.account, said) {
+        let account_name = http.oauth.as_ref().and_then(|oauth| oauth.text("account")).map(|text| text.value.clone());
+        let account = match (&session.configuration.account, account_name) {
             (Some(named), _) => named.clone(),
             // Expand references the way a connection does.
             (None, Some(text)) if text.contains('$') => resolve_account(session, server).await.unwrap_or_default(),
-            (None, said) => said.unwrap_or_default(),
+            (None, account_name) => account_name.unwrap_or_default(),
         };
         keys.push(AccountKey { server: vault_key(server), account });
     }

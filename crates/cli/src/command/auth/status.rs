@@ -56,7 +56,7 @@ enum TokenState {
 /// One account and its stored login.
 struct LoginRow {
     key: AccountKey,
-    kept: Result<Option<StoredLogin>, VaultError>,
+    login: Result<Option<StoredLogin>, VaultError>,
     /// Storage location, if a login is stored.
     place: Option<LoginLocation>,
 }
@@ -121,18 +121,18 @@ fn rows(vault: &LazyVault, wanted: AccountFilter) -> Result<Vec<LoginRow>, Vault
     keys.extend(vault.keys()?.into_iter().filter(is_meant));
     keys.sort();
     keys.dedup();
-    Ok(keys.into_iter().map(|key| LoginRow { kept: vault.load(&key), place: vault.location_of(&key), key }).collect())
+    Ok(keys.into_iter().map(|key| LoginRow { login: vault.load(&key), place: vault.location_of(&key), key }).collect())
 }
 
 impl LoginRow {
     fn state(&self) -> TokenState {
-        let Ok(Some(kept)) = &self.kept else { return TokenState::None };
-        let Some(tokens) = &kept.tokens else { return TokenState::NeedsLogin };
+        let Ok(Some(login)) = &self.login else { return TokenState::None };
+        let Some(tokens) = &login.tokens else { return TokenState::NeedsLogin };
         match tokens.expires_at {
             Some(at)
                 if at <= unix_millis_now()
                     && tokens.refresh.is_some()
-                    && !kept.last_error.as_deref().is_some_and(is_permanent_refusal) =>
+                    && !login.last_error.as_deref().is_some_and(is_permanent_refusal) =>
             {
                 TokenState::Renewable
             }
@@ -143,19 +143,21 @@ impl LoginRow {
 
     /// Returns the last error, escaped.
     fn error(&self) -> Option<String> {
-        match &self.kept {
+        match &self.login {
             Err(error) => Some(UntrustedText::new(error.to_string()).to_string()),
-            Ok(kept) => kept.as_ref()?.last_error.as_ref().map(|error| UntrustedText::new(error.as_str()).to_string()),
+            Ok(login) => {
+                login.as_ref()?.last_error.as_ref().map(|error| UntrustedText::new(error.as_str()).to_string())
+            }
         }
     }
 
     fn stored(&self) -> Option<&StoredLogin> {
-        self.kept.as_ref().ok()?.as_ref()
+        self.login.as_ref().ok()?.as_ref()
     }
 
     fn scope(&self) -> Option<&str> {
-        let kept = self.stored()?;
-        kept.tokens.as_ref().and_then(|tokens| tokens.scope.as_deref()).or(kept.asked.as_deref())
+        let login = self.stored()?;
+        login.tokens.as_ref().and_then(|tokens| tokens.scope.as_deref()).or(login.asked.as_deref())
     }
 
     fn expires_at(&self) -> Option<SystemTime> {
@@ -167,11 +169,11 @@ impl LoginRow {
             "server": printable_word(&self.key.server),
             "account": self.key.account,
             "state": self.state().as_key(),
-            "issuer": self.stored().map(|kept| &kept.issuer),
+            "issuer": self.stored().map(|login| &login.issuer),
             "scope": self.scope(),
             "expires_at": self.expires_at().map(timestamp),
-            "renewed_at": self.stored().map(|kept| timestamp(unix_time(kept.renewed_at))),
-            "place": self.place.as_ref().map(|place| &place.told),
+            "renewed_at": self.stored().map(|login| timestamp(unix_time(login.renewed_at))),
+            "place": self.place.as_ref().map(|place| &place.label),
             "last_error": self.error(),
         })
     }
@@ -185,9 +187,9 @@ impl LoginRow {
         [
             account_label(&self.key),
             state,
-            self.stored().map(|kept| shown(&kept.issuer)).unwrap_or_default(),
+            self.stored().map(|login| shown(&login.issuer)).unwrap_or_default(),
             self.scope().map(shown).unwrap_or_default(),
-            self.stored().map(|kept| AgeText(unix_time(kept.renewed_at)).to_string()).unwrap_or_default(),
+            self.stored().map(|login| AgeText(unix_time(login.renewed_at)).to_string()).unwrap_or_default(),
             self.place.as_ref().map(|place| place.word.to_owned()).unwrap_or_default(),
             self.error().unwrap_or_default(),
         ]

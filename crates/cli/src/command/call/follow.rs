@@ -47,7 +47,7 @@ impl PreparedCall<'_> {
     ///
     /// Dropping the future cancels the call. A task is cancelled before the server closes.
     pub async fn run(&self) -> Result<ToolResult, CallError> {
-        let (latest, mut news) = watch::channel(None);
+        let (latest, mut update) = watch::channel(None);
         let head = format!("{} · {}", self.connection.facts().name, UntrustedText::new(self.tool));
         let answer = self.send(self.reporter(head.clone(), latest));
         tokio::pin!(answer);
@@ -55,9 +55,9 @@ impl PreparedCall<'_> {
             tokio::select! {
                 biased;
                 answer = &mut answer => break answer,
-                Ok(()) = news.changed() => {
-                    if let Some(news) = &*news.borrow_and_update() {
-                        self.show(&head, news);
+                Ok(()) = update.changed() => {
+                    if let Some(update) = &*update.borrow_and_update() {
+                        self.show(&head, update);
                     }
                 }
             }
@@ -71,9 +71,9 @@ impl PreparedCall<'_> {
     fn reporter(&self, head: String, latest: watch::Sender<Option<CallUpdate>>) -> UpdateSink {
         let console = Arc::clone(&self.session.console);
         let says_all = console.mode.debug && !console.shows_status();
-        Arc::new(move |news| match says_all {
-            true => console.say(format_args!("{head}  {}", update_text(&news))),
-            false => drop(latest.send_replace(Some(news))),
+        Arc::new(move |update| match says_all {
+            true => console.say(format_args!("{head}  {}", update_text(&update))),
+            false => drop(latest.send_replace(Some(update))),
         })
     }
 
@@ -109,12 +109,12 @@ impl PreparedCall<'_> {
         answer
     }
 
-    fn show(&self, head: &str, news: &CallUpdate) {
+    fn show(&self, head: &str, update: &CallUpdate) {
         let console = &self.session.console;
         if console.shows_status() {
-            let shown = match news {
+            let shown = match update {
                 CallUpdate::Progress(progress) => progress_text(progress).with_bar(),
-                CallUpdate::Task { .. } => update_text(news),
+                CallUpdate::Task { .. } => update_text(update),
             };
             console.show_status(&format!("{head}  {shown}"));
         }
@@ -139,8 +139,8 @@ impl Drop for TaskCancelGuard<'_> {
     }
 }
 
-fn update_text(news: &CallUpdate) -> String {
-    match news {
+fn update_text(update: &CallUpdate) -> String {
+    match update {
         CallUpdate::Progress(progress) => progress_text(progress).to_string(),
         CallUpdate::Task { status, message } => {
             let message =

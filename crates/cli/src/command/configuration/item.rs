@@ -66,7 +66,7 @@ const DEDICATED_KEYS: [&str; 10] =
     ["type", "enabled", "disabled", "trust", "command", "args", "url", "env", "headers", "name"];
 
 impl ConfiguredServerItem {
-    pub fn new(server: &ConfiguredServer, config: &Config, around: &Environment, secrets: SecretDisplay) -> Self {
+    pub fn new(server: &ConfiguredServer, config: &Config, environment: &Environment, secrets: SecretDisplay) -> Self {
         let mut entry = masking::mask_entry(&server.written, secrets);
         let mut take = |key: &str| entry.remove(key).unwrap_or_default();
         let [command, args, url, env, headers] = ["command", "args", "url", "env", "headers"].map(&mut take);
@@ -90,7 +90,7 @@ impl ConfiguredServerItem {
             headers,
             others: others.into_iter().filter(|(key, _)| !DEDICATED_KEYS.contains(&key.as_str())).collect(),
             unknown,
-            references: references(&server.written).iter().map(|one| reference(one, around, secrets)).collect(),
+            references: references(&server.written).iter().map(|one| reference(one, environment, secrets)).collect(),
             problems: problems_of_server(server, config).map(ProblemItem::new).collect(),
         }
     }
@@ -136,12 +136,12 @@ fn is_approved(server: &ConfiguredServer) -> bool {
     matches!(server.approval, ServerApproval::NotNeeded | ServerApproval::Approved(_))
 }
 
-fn reference(one: &MaskedReference, around: &Environment, secrets: SecretDisplay) -> ReferenceItem {
-    let set = one.is_set(around);
+fn reference(one: &MaskedReference, environment: &Environment, secrets: SecretDisplay) -> ReferenceItem {
+    let set = one.is_set(environment);
     match one {
         MaskedReference::Secret(name) => ReferenceItem { kind: "secret", name: name.clone(), set, value: None },
         MaskedReference::Variable { name, .. } => {
-            let value = around.var(name).filter(|_| secrets == SecretDisplay::Revealed);
+            let value = environment.var(name).filter(|_| secrets == SecretDisplay::Revealed);
             let value = value.map(|value| value.to_string_lossy().into_owned());
             ReferenceItem { kind: "variable", name: name.clone(), set, value }
         }

@@ -98,8 +98,8 @@ fn collect_problems(session: &CommandSession, config: &Config) -> Vec<ConfigProb
 /// Returns the references that cannot be resolved. Secrets are assumed to exist, because reading one may run a program.
 fn unresolved_references(session: &CommandSession, config: &Config, server: &ConfiguredServer) -> Vec<ConfigProblem> {
     let secrets = |_: &str| Ok("secret".to_owned());
-    let (around, places) = (&session.environment, &session.configuration.places);
-    let with = ResolveContext { around, settings: &config.settings, secrets: &secrets, places };
+    let (environment, places) = (&session.environment, &session.configuration.places);
+    let with = ResolveContext { around: environment, settings: &config.settings, secrets: &secrets, places };
     // Problems of the entry itself were reported when it was loaded.
     if server.described.is_err() {
         return Vec::new();

@@ -88,12 +88,13 @@ impl<'a> DemoServers<'a> {
         for (position, (name, revision)) in DEMO_SERVERS.into_iter().enumerate() {
             let (spec, options) = (self.spec(revision), self.options(name));
             arriving.spawn(async move {
-                let around = options.surroundings.clone();
+                let environment = options.surroundings.clone();
                 let connected = connect(&spec, options).await;
                 (
                     position,
-                    connected
-                        .map_err(|error| Failure::from_connect_error(name, &ServerSpec::Stdio(spec), &around, error)),
+                    connected.map_err(|error| {
+                        Failure::from_connect_error(name, &ServerSpec::Stdio(spec), &environment, error)
+                    }),
                 )
             });
         }

@@ -46,12 +46,12 @@ impl Elicitor for RecordingElicitor {
     }
 
     fn elicit(&self, server: &str, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
-        let told = match &question {
+        let text = match &question {
             Elicitation::Form(form) => format!("{} ({} fields)", form.message, form.fields.len()),
             Elicitation::Url(page) => page.message.clone(),
         };
-        let told = UntrustedText::new(told).truncate(200).to_string();
-        self.overheard.0.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{server} asks: {told}"));
+        let text = UntrustedText::new(text).truncate(200).to_string();
+        self.overheard.0.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{server} asks: {text}"));
         self.person.elicit(server, question)
     }
 
@@ -102,12 +102,12 @@ pub async fn task(cast: &DemoServers<'_>) -> SceneResult {
         cast.north().start_task("unload_ship", &arguments, TaskOptions::default()).await.map_err(error_text)?;
     let Started::Task(task) = started else { return Err("unload_ship should become a task".to_owned()) };
     let words = Arc::new(Mutex::new(Vec::<String>::new()));
-    let (kept, console) = (words.clone(), cast.session.console.clone());
+    let (collected, console) = (words.clone(), cast.session.console.clone());
     let answer = task.finish(Some(Arc::new(move |task: &Task| {
         let word = task.message.clone().unwrap_or_else(|| task.status.to_string());
         let word = UntrustedText::new(word.trim_end_matches('.')).truncate(80).to_string();
         console.show_status(&format!("north · unload_ship  {word}"));
-        let mut words = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut words = collected.lock().unwrap_or_else(PoisonError::into_inner);
         if words.last() != Some(&word) {
             words.push(word);
         }

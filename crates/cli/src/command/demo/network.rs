@@ -30,14 +30,14 @@ pub async fn forms(cast: &DemoServers<'_>) -> SceneResult {
         ensure(connection.facts().transport == expected, "the expected transport should be detected")?;
         let answer = call_tool(&connection, "echo", r#"{"text":"Ahoy!"}"#).await?;
         ensure(content_text(&answer.content) == "Ahoy!", "echo should repeat the text")?;
-        let said = if name == "stateless" { call_with_header(&connection).await? } else { String::new() };
+        let header_line = if name == "stateless" { call_with_header(&connection).await? } else { String::new() };
         lines.push(format!(
             "{} {}  {}",
             paint(NAME, format_args!("{name:<9}")),
             connection.facts().revision,
             paint(QUIET, format_args!("wharf call echo text=Ahoy! --url {url}"))
         ));
-        lines.extend((!said.is_empty()).then_some(said));
+        lines.extend((!header_line.is_empty()).then_some(header_line));
         connection.close().await;
         server.stop().await.map_err(|error| error.to_string())?;
     }
@@ -54,10 +54,11 @@ async fn call_with_header(connection: &Connection) -> Result<String, String> {
 
 async fn dial(cast: &DemoServers<'_>, name: &str, url: Url) -> Result<Connection, String> {
     let (spec, options) = (HttpSpec::new(url), cast.options(name));
-    let around = options.surroundings.clone();
+    let environment = options.surroundings.clone();
     let connected = connect_http(&spec, options).await;
-    let connection = connected
-        .map_err(|error| render_failure(&Failure::from_connect_error(name, &ServerSpec::Http(spec), &around, error)))?;
+    let connection = connected.map_err(|error| {
+        render_failure(&Failure::from_connect_error(name, &ServerSpec::Http(spec), &environment, error))
+    })?;
     cast.session.track_connection(&connection);
     Ok(connection)
 }

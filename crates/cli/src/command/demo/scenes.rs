@@ -66,11 +66,11 @@ pub async fn call(cast: &DemoServers<'_>) -> SceneResult {
 
 pub async fn progress(cast: &DemoServers<'_>) -> SceneResult {
     let reports = Arc::new(Mutex::new(Vec::new()));
-    let (kept, console) = (reports.clone(), cast.session.console.clone());
+    let (collected, console) = (reports.clone(), cast.session.console.clone());
     let options = RequestOptions::default().progress(move |progress| {
         console.show_status(&format!("north · slow  {}", progress_text(&progress)));
         let percent = progress.progress / progress.total.unwrap_or(1.0) * 100.0;
-        kept.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{percent:.0}%"));
+        collected.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{percent:.0}%"));
     });
     let arguments = raw(r#"{"seconds":0.8,"steps":4}"#)?;
     let answer = cast.north().call_tool("slow", &arguments, options).await;
@@ -120,11 +120,11 @@ pub async fn read(cast: &DemoServers<'_>) -> SceneResult {
     ensure(text.contains("Ahoy"), "the greeting should contain `Ahoy`")?;
     let name = [("name".to_owned(), "Ada".to_owned())];
     let prompt = cast.west().get_prompt("welcome", &name, RequestOptions::default()).await.map_err(error_text)?;
-    let said = prompt.messages.first().map(|message| content_text(std::slice::from_ref(&message.content)));
-    let said = said.ok_or("the prompt should have a message")?;
+    let message = prompt.messages.first().map(|message| content_text(std::slice::from_ref(&message.content)));
+    let message = message.ok_or("the prompt should have a message")?;
     Ok(vec![
         format!("demo://greeting  →  {}", UntrustedText::new(text)),
-        format!("welcome name=Ada  →  {}", UntrustedText::new(said)),
+        format!("welcome name=Ada  →  {}", UntrustedText::new(message)),
     ])
 }
 

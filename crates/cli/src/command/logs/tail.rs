@@ -91,8 +91,8 @@ impl LogTail {
         }
         // Ignore errors: the next call tries again.
         let _ = self.read(&mut bytes);
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        self.begun = bytes.split_off(whole);
+        let complete_bytes = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        self.begun = bytes.split_off(complete_bytes);
         String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()
     }
 
@@ -130,9 +130,9 @@ mod tests {
 
     #[track_caller]
     fn check(tails: &mut LogTails, expected: &[&str]) {
-        let told: Vec<String> =
+        let shown: Vec<String> =
             tails.read_new().iter().map(|entry| format!("{} {}", entry.server, entry.text)).collect();
-        assert_eq!(told, expected);
+        assert_eq!(shown, expected);
     }
 
     #[test]

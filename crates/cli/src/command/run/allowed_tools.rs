@@ -137,9 +137,12 @@ mod tests {
             };
             assert_eq!(tools.refused(), expected);
         }
-        let told = refused_message(&["git.log".to_owned(), "git.push".to_owned()]);
-        assert!(told.ends_with("git.log, git.push. To allow: wharf run --allow git.log --allow git.push"), "{told}");
-        let told = refused_message(&["git.x; rm -rf ~ #".to_owned()]);
-        assert!(told.ends_with("wharf run --allow 'git.x; rm -rf ~ #'"), "{told}");
+        let message = refused_message(&["git.log".to_owned(), "git.push".to_owned()]);
+        assert!(
+            message.ends_with("git.log, git.push. To allow: wharf run --allow git.log --allow git.push"),
+            "{message}"
+        );
+        let message = refused_message(&["git.x; rm -rf ~ #".to_owned()]);
+        assert!(message.ends_with("wharf run --allow 'git.x; rm -rf ~ #'"), "{message}");
     }
 }

@@ -101,8 +101,8 @@ impl<'a> RunDriver<'a> {
                 DriverEvent::Ordered(order) => self.on_control_request(order),
                 // The task has sent the reply itself.
                 DriverEvent::TaskEnded | DriverEvent::Host(EventDelivery::Missed(_)) => {}
-                DriverEvent::Host(EventDelivery::Event(told)) => {
-                    self.log_notices.on_event(&told.event, &self.managed_host.session.console);
+                DriverEvent::Host(EventDelivery::Event(timed)) => {
+                    self.log_notices.on_event(&timed.event, &self.managed_host.session.console);
                 }
             }
         }
@@ -141,8 +141,8 @@ impl<'a> RunDriver<'a> {
             tokio::select! {
                 biased;
                 Some(event) = self.events.next() => {
-                    if let EventDelivery::Event(told) = event {
-                        self.log_notices.on_event(&told.event, &self.managed_host.session.console);
+                    if let EventDelivery::Event(timed) = event {
+                        self.log_notices.on_event(&timed.event, &self.managed_host.session.console);
                     }
                 }
                 () = std::future::ready(()) => return,

@@ -147,7 +147,7 @@ impl EventWriter {
         let name = called_tool(event).map(|tool| ToolDisplayName::from_registry(&self.registry, tool));
         let (server, name) =
             name.as_ref().map(|name| (name.server.as_deref(), name.name.as_deref())).unwrap_or_default();
-        let told = match event {
+        let document = match event {
             RunEvent::RequestSent { request } => RunEventDocument::Asking { request: *request },
             RunEvent::Waiting { time, because } => {
                 RunEventDocument::Waiting { duration_ms: millis(*time), because: error_chain(because) }
@@ -181,7 +181,7 @@ impl EventWriter {
             RunEvent::Repeated { tool, times } => RunEventDocument::Repeated { tool, times: *times },
             _ => return Ok(()),
         };
-        self.write(told)
+        self.write(document)
     }
 
     /// Writes the last event.

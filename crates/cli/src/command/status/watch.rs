@@ -30,7 +30,7 @@ struct StatusWatch<'a> {
 
 /// An event of the watch loop.
 enum WatchEvent {
-    Heard(Option<EventDelivery>),
+    HostEvent(Option<EventDelivery>),
     Configured,
     Time,
 }
@@ -53,8 +53,8 @@ pub async fn watch(session: &CommandSession, ids: &[String]) -> CommandResult {
     loop {
         match next(session, &mut events, &mut configs).await {
             // The host was closed.
-            WatchEvent::Heard(None) => return Err(Failure::interrupted()),
-            WatchEvent::Heard(Some(heard)) => watching.on_host_event(&heard)?,
+            WatchEvent::HostEvent(None) => return Err(Failure::interrupted()),
+            WatchEvent::HostEvent(Some(delivery)) => watching.on_host_event(&delivery)?,
             WatchEvent::Configured => watching.reload().await?,
             WatchEvent::Time => watching.draw()?,
         }
@@ -64,7 +64,7 @@ pub async fn watch(session: &CommandSession, ids: &[String]) -> CommandResult {
 async fn next(session: &CommandSession, events: &mut EventReceiver, configs: &mut mpsc::Receiver<()>) -> WatchEvent {
     let redraws = session.console.stdout_width().is_some() && !session.console.mode.json;
     tokio::select! {
-        heard = events.next() => WatchEvent::Heard(heard),
+        delivery = events.next() => WatchEvent::HostEvent(delivery),
         Some(()) = configs.recv() => WatchEvent::Configured,
         () = tokio::time::sleep(REDRAW_INTERVAL), if redraws => WatchEvent::Time,
     }
@@ -114,9 +114,9 @@ impl StatusWatch<'_> {
         self.session.console.print(format_args!("{time} {text}\n"))
     }
 
-    fn on_host_event(&mut self, heard: &EventDelivery) -> Result<(), Failure> {
-        let server = match heard {
-            EventDelivery::Event(told) => match &told.event {
+    fn on_host_event(&mut self, delivery: &EventDelivery) -> Result<(), Failure> {
+        let server = match delivery {
+            EventDelivery::Event(timed) => match &timed.event {
                 Event::State { server, .. } | Event::Catalog { server, .. } => Some(server.clone()),
                 _ => return Ok(()),
             },
@@ -151,7 +151,7 @@ impl StatusWatch<'_> {
         if console.mode.json {
             return console.print_json(&ChangeDocument::Config { schema: 1, reloaded });
         }
-        for problem in &reloaded.news {
+        for problem in &reloaded.new_problems {
             console.warn(UntrustedText::new(problem.as_str()));
             // The table is no longer the last output on the screen.
             self.drawn = 0;

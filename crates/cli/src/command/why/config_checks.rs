@@ -102,8 +102,8 @@ pub fn check_references(server: &ConfiguredServer, _: &Config, session: &Command
     (step, Some(ProbeFailure { code: ProbeCode::ExpandUnset, failure }))
 }
 
-fn reference_line(reference: &ConfigReference, around: &Environment) -> String {
-    let is_set = |name: &str| around.var(name).is_some();
+fn reference_line(reference: &ConfigReference, environment: &Environment) -> String {
+    let is_set = |name: &str| environment.var(name).is_some();
     match &reference.to {
         ReferenceTarget::Variable { name, .. } if is_set(name) => format!("{name}: set"),
         ReferenceTarget::Variable { name, has_default: true } => format!("{name}: not set, using its default"),

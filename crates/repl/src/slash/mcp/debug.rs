@@ -55,9 +55,9 @@ fn format_counters(counters: &ConnectionCounters) -> String {
         (counters.turned_away, "server requests rejected over the limit"),
         (counters.unsent, "outgoing messages dropped"),
     ];
-    let told: Vec<String> =
+    let anomalies: Vec<String> =
         all.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
-    if told.is_empty() { "no anomalies".to_owned() } else { told.join(", ") }
+    if anomalies.is_empty() { "no anomalies".to_owned() } else { anomalies.join(", ") }
 }
 
 /// Lists further sources of information.

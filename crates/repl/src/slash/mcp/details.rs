@@ -36,9 +36,9 @@ pub fn run(server: &str, context: &CommandContext<'_>) -> Result<ReplAction, Fai
 pub fn render_sheets(server: &str, context: &CommandContext<'_>) -> Vec<String> {
     let mut rows: Vec<StatusRow> = context.managed_host.rows().into_iter().filter(|row| row.id == server).collect();
     rows.sort_by_key(|row| row.state == ServerState::Unapproved);
-    let kept = context.managed_host.host.status_of(server).ok();
+    let managed = context.managed_host.host.status_of(server).ok();
     let of = |row: &StatusRow| {
-        let status = kept.as_ref().filter(|_| row.state != ServerState::Unapproved);
+        let status = managed.as_ref().filter(|_| row.state != ServerState::Unapproved);
         render_sheet(row, status, context.width())
     };
     rows.iter().map(of).collect()

@@ -74,12 +74,12 @@ async fn report_connected(
     print_state(name, "", context)
 }
 
-/// Prints the current state of a server, followed by `beside`.
-fn print_state(name: &ServerName, beside: &str, context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+/// Prints the current state of a server, followed by `suffix`.
+fn print_state(name: &ServerName, suffix: &str, context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let is_this = |row: &StatusRow| row.id == name.as_str() && row.state != ServerState::Unapproved;
     let row = context.managed_host.rows().into_iter().find(is_this);
     let now = row.map_or_else(|| paint(NAME, name).to_string(), |row| status_line(&row));
-    context.print(format_args!("{now}{beside}\n"))
+    context.print(format_args!("{now}{suffix}\n"))
 }
 
 /// Converts a host error and adds the next step.

@@ -74,8 +74,8 @@ fn render_section(section: &Section, width: Option<usize>) -> String {
     let quarantined = format!("withheld (/mcp release {} TOOL releases one)", section.server);
     text.push_str(&render_group(&quarantined, &quarantined_rows(section), width));
     text.push_str(&render_group("unusable", &withheld_rows(section), width));
-    for told in remarks(section) {
-        text.push_str(&format!("{}\n", wrap(&format!("  {} {told}", paint(WARNING, "!")), width)));
+    for warning in remarks(section) {
+        text.push_str(&format!("{}\n", wrap(&format!("  {} {warning}", paint(WARNING, "!")), width)));
     }
     text
 }

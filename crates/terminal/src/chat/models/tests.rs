@@ -12,10 +12,10 @@ fn models(home: &TestHome, settings: &str, variables: &[(&str, &str)]) -> ModelC
     let file = home.write("config.json", settings);
     let named = [("WHARF_CONFIG", file.to_str().unwrap())];
     let env = named.iter().chain(variables).map(|(name, value)| (name.into(), value.into())).collect();
-    let around = Environment { env, cwd: home.path("project") };
+    let environment = Environment { env, cwd: home.path("project") };
     let console =
         Arc::new(Console::new(OutputMode { json: false, debug: false, info: false, color: ColorChoice::Never }));
-    let configuration = Arc::new(ConfigContext::new(ConfigArgs::default(), &around, console));
+    let configuration = Arc::new(ConfigContext::new(ConfigArgs::default(), &environment, console));
     let config = Arc::clone(configuration.config().unwrap());
     ModelCatalog { configuration, config }
 }

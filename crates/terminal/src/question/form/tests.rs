@@ -19,32 +19,32 @@ fn plain(text: &str) -> String {
 /// Types lines in sequence. Returns the last step and all output.
 fn run_lines(text: &str, lines: &[&str]) -> (DialogStep<ElicitationResponse>, String) {
     let form = form(text);
-    let mut talk = FormDialog::new("demo", &form);
-    let mut turn = talk.begin();
+    let mut dialog = FormDialog::new("demo", &form);
+    let mut step = dialog.begin();
     let mut shown = String::new();
     for line in lines {
-        let DialogStep::Ask { say, prompt, .. } = &turn else { panic!("no prompt waits for {line}") };
+        let DialogStep::Ask { say, prompt, .. } = &step else { panic!("no prompt waits for {line}") };
         shown.push_str(&format!("{}\n{prompt}{line}\n", plain(say)));
-        turn = talk.on_input(DialogInput::Line((*line).to_owned()));
+        step = dialog.on_input(DialogInput::Line((*line).to_owned()));
     }
-    if let DialogStep::Ask { say, prompt, .. } = &turn {
+    if let DialogStep::Ask { say, prompt, .. } = &step {
         shown.push_str(&format!("{}\n{prompt}", plain(say)));
     }
-    (turn, shown)
+    (step, shown)
 }
 
 #[track_caller]
 fn check(lines: &[&str], expected: &str) {
-    let (turn, shown) = run_lines(FORM, lines);
-    let DialogStep::Done(answer) = turn else { panic!("not done: {shown}") };
+    let (step, shown) = run_lines(FORM, lines);
+    let DialogStep::Done(answer) = step else { panic!("not done: {shown}") };
     assert_eq!(answer.to_raw().as_str(), expected, "{shown}");
 }
 
 /// Checks the output after the last line.
 #[track_caller]
 fn check_words(lines: &[&str], expected: &str) {
-    let (turn, shown) = run_lines(FORM, lines);
-    let DialogStep::Ask { say, prompt, .. } = turn else { panic!("done: {shown}") };
+    let (step, shown) = run_lines(FORM, lines);
+    let DialogStep::Ask { say, prompt, .. } = step else { panic!("done: {shown}") };
     assert_eq!(format!("{}\n{prompt}", plain(&say)), expected);
 }
 
@@ -165,8 +165,8 @@ fn fields_can_be_edited_in_review() {
 
 #[test]
 fn form_without_fields_asks_for_confirmation() {
-    let (turn, shown) = run_lines(r#"{"message":"Go on?","requestedSchema":{"properties":{}}}"#, &["y"]);
-    assert_eq!(turn, DialogStep::Done(ElicitationResponse::Accept(Some(RawJson::empty_object()))));
+    let (step, shown) = run_lines(r#"{"message":"Go on?","requestedSchema":{"properties":{}}}"#, &["y"]);
+    assert_eq!(step, DialogStep::Done(ElicitationResponse::Accept(Some(RawJson::empty_object()))));
     assert!(shown.contains("demo asks only for a confirmation.\nAgree? [y]es"), "{shown}");
 }
 
@@ -175,8 +175,8 @@ fn empty_line_does_not_confirm_a_form_without_fields() {
     let text = r#"{"message":"Delete everything?","requestedSchema":{"properties":{}}}"#;
     for (lines, action) in [(&["y"][..], Some("accept")), (&[""], None), (&["e"], None), (&["", "d"], Some("decline"))]
     {
-        let (turn, shown) = run_lines(text, lines);
-        let answered = match &turn {
+        let (step, shown) = run_lines(text, lines);
+        let answered = match &step {
             DialogStep::Done(answer) => Some(answer.to_raw().as_str().contains(action.unwrap_or("nothing"))),
             DialogStep::Ask { .. } => None,
         };
@@ -187,8 +187,8 @@ fn empty_line_does_not_confirm_a_form_without_fields() {
 #[test]
 fn numeric_values_are_chosen_by_value_only() {
     let text = r#"{"message":"m","requestedSchema":{"properties":{"size":{"enum":["2","1"]}}}}"#;
-    let (turn, shown) = run_lines(text, &["1", ""]);
-    let DialogStep::Done(answer) = turn else { panic!("{shown}") };
+    let (step, shown) = run_lines(text, &["1", ""]);
+    let DialogStep::Done(answer) = step else { panic!("{shown}") };
     assert_eq!(answer.to_raw().as_str(), r#"{"action":"accept","content":{"size":"1"}}"#);
     assert!(shown.contains("choose one, by value, optional\n    - 2\n    - 1\n"), "{shown}");
 }

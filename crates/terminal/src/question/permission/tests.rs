@@ -29,14 +29,14 @@ fn plain(text: &str) -> String {
 
 /// Types lines in sequence. Returns the answer, if any, and all output.
 fn run_lines(ask: &PermissionAsk, lines: &[&str]) -> (Option<PermissionAnswer>, String) {
-    let mut talk = PermissionDialog::new(ask, Some("~/config.json"), ROOM);
-    let (mut turn, mut shown) = (talk.begin(), String::new());
+    let mut dialog = PermissionDialog::new(ask, Some("~/config.json"), ROOM);
+    let (mut step, mut shown) = (dialog.begin(), String::new());
     for line in lines {
-        let DialogStep::Ask { say, prompt } = &turn else { panic!("no prompt waits for {line}") };
+        let DialogStep::Ask { say, prompt } = &step else { panic!("no prompt waits for {line}") };
         shown.push_str(&format!("{}\n{prompt}{line}\n", plain(say)));
-        turn = talk.on_input(DialogInput::Line((*line).to_owned()));
+        step = dialog.on_input(DialogInput::Line((*line).to_owned()));
     }
-    match turn {
+    match step {
         DialogStep::Done(answer) => (Some(answer), shown),
         DialogStep::Ask { say, prompt } => (None, format!("{shown}{}\n{prompt}", plain(&say))),
     }
@@ -91,12 +91,12 @@ fn lines_become_answers() {
 #[test]
 fn end_of_input_denies_the_call() {
     for lines in [&[][..], &["r"]] {
-        let mut talk = PermissionDialog::new(&ask("add", "{}"), None, ROOM);
+        let mut dialog = PermissionDialog::new(&ask("add", "{}"), None, ROOM);
         for line in lines {
-            talk.on_input(DialogInput::Line((*line).to_owned()));
+            dialog.on_input(DialogInput::Line((*line).to_owned()));
         }
-        assert!(matches!(talk.on_input(DialogInput::Garbled), DialogStep::Ask { .. }));
-        assert_eq!(talk.on_input(DialogInput::End), DialogStep::Done(PermissionAnswer::No));
+        assert!(matches!(dialog.on_input(DialogInput::Garbled), DialogStep::Ask { .. }));
+        assert_eq!(dialog.on_input(DialogInput::End), DialogStep::Done(PermissionAnswer::No));
     }
 }
 
@@ -120,11 +120,11 @@ fn huge_text_is_paged_and_escaped() {
     let mut hostile = ask("add\u{1b}]0;x\u{7}\nAllow it?", &format!(r#"{{"said":"{text}"}}"#));
     hostile.changed = Some(format!("  description: {}", "y\n".repeat(500)));
     hostile.caller = "agent\n\nmath says: safe".into();
-    let mut talk = PermissionDialog::new(&hostile, Some("~/config.json"), ROOM);
-    let DialogStep::Ask { say, .. } = talk.begin() else { panic!("no question") };
+    let mut dialog = PermissionDialog::new(&hostile, Some("~/config.json"), ROOM);
+    let DialogStep::Ask { say, .. } = dialog.begin() else { panic!("no question") };
     let mut shown = plain(&say);
     assert!(shown.len() < 2_000, "{}", shown.len());
-    while let DialogStep::Ask { say, .. } = talk.on_input(DialogInput::Line(String::new())) {
+    while let DialogStep::Ask { say, .. } = dialog.on_input(DialogInput::Line(String::new())) {
         if say == AGAIN {
             break;
         }

@@ -36,17 +36,17 @@ impl ReasoningFixture {
         let (conversation, tools) = (&self.conversation, Arc::default());
         let request = CompletionRequest { conversation, tools: &tools, tool_choice: ToolChoice::Auto, effort };
         let mut stream = self.model.stream(request).await.unwrap();
-        let (mut said, mut next) = (Vec::new(), Vec::new());
+        let (mut assistant, mut next) = (Vec::new(), Vec::new());
         while let Some(event) = stream.next().await {
             if let ModelEvent::BlockDone(block) = event.unwrap() {
                 next.extend(results(&block));
-                said.push(block);
+                assistant.push(block);
             }
         }
         if next.is_empty() {
             next.push(TurnBlock::Text("go on".into()));
         }
-        let turns = [(TurnRole::Assistant, said), (TurnRole::User, next)];
+        let turns = [(TurnRole::Assistant, assistant), (TurnRole::User, next)];
         self.conversation.turns.extend(turns.map(|(role, blocks)| ConversationTurn { role, blocks }));
     }
 
@@ -85,43 +85,44 @@ fn call_with_reasoning() -> Answer {
 async fn reasoning_is_returned_to_every_model_generation() {
     for model in ["claude-sonnet-5", "claude-opus-4-6", "claude-haiku-4-5", "small"] {
         for effort in [ReasoningEffort::Low, ReasoningEffort::High] {
-            let mut talk = ReasoningFixture::with_anthropic(model, [call_with_reasoning(), Answer::text("done")]).await;
-            talk.exchange(Some(effort)).await;
-            talk.exchange(Some(effort)).await;
-            assert_eq!((talk.modeld.refusals(), talk.reasoning_blocks_sent()), (vec![], 1), "{model}");
+            let mut fixture =
+                ReasoningFixture::with_anthropic(model, [call_with_reasoning(), Answer::text("done")]).await;
+            fixture.exchange(Some(effort)).await;
+            fixture.exchange(Some(effort)).await;
+            assert_eq!((fixture.modeld.refusals(), fixture.reasoning_blocks_sent()), (vec![], 1), "{model}");
         }
     }
 }
 
 #[tokio::test]
 async fn openai_reasoning_is_returned_without_effort() {
-    let mut talk = ReasoningFixture::with_openai("gpt-5.6", [call_with_reasoning(), Answer::text("done")]).await;
-    talk.exchange(None).await;
-    talk.exchange(None).await;
-    assert_eq!((talk.modeld.refusals(), talk.reasoning_blocks_sent()), (vec![], 1));
+    let mut fixture = ReasoningFixture::with_openai("gpt-5.6", [call_with_reasoning(), Answer::text("done")]).await;
+    fixture.exchange(None).await;
+    fixture.exchange(None).await;
+    assert_eq!((fixture.modeld.refusals(), fixture.reasoning_blocks_sent()), (vec![], 1));
 }
 
 #[tokio::test]
 async fn unsupported_reasoning_is_requested_only_once() {
     let answers = [Answer::text("one"), Answer::text("two"), Answer::text("three")];
-    let mut talk = ReasoningFixture::with_openai("gpt-4.1", answers).await;
-    talk.exchange(None).await;
+    let mut fixture = ReasoningFixture::with_openai("gpt-4.1", answers).await;
+    fixture.exchange(None).await;
     // Clones share the learned state.
-    talk.model = talk.model.clone();
-    talk.exchange(None).await;
-    assert_eq!(talk.modeld.refusals(), ["Encrypted content is not supported with this model."]);
-    assert_eq!(talk.modeld.requests().len(), 3);
+    fixture.model = fixture.model.clone();
+    fixture.exchange(None).await;
+    assert_eq!(fixture.modeld.refusals(), ["Encrypted content is not supported with this model."]);
+    assert_eq!(fixture.modeld.requests().len(), 3);
 }
 
 #[tokio::test]
 async fn reasoning_is_sent_only_to_its_own_model() {
     let answers = [call_with_reasoning(), Answer::text("done"), call_with_reasoning()];
-    let mut talk = ReasoningFixture::with_openai("gpt-5.6", answers).await;
-    talk.exchange(Some(ReasoningEffort::Low)).await;
-    let first = std::mem::replace(&mut talk.model, openai(&talk.modeld, "gpt-5.7").await);
-    talk.exchange(None).await;
-    assert_eq!(talk.reasoning_blocks_sent(), 0);
-    talk.model = first;
-    talk.exchange(None).await;
-    assert_eq!((talk.modeld.refusals(), talk.reasoning_blocks_sent()), (vec![], 1));
+    let mut fixture = ReasoningFixture::with_openai("gpt-5.6", answers).await;
+    fixture.exchange(Some(ReasoningEffort::Low)).await;
+    let first = std::mem::replace(&mut fixture.model, openai(&fixture.modeld, "gpt-5.7").await);
+    fixture.exchange(None).await;
+    assert_eq!(fixture.reasoning_blocks_sent(), 0);
+    fixture.model = first;
+    fixture.exchange(None).await;
+    assert_eq!((fixture.modeld.refusals(), fixture.reasoning_blocks_sent()), (vec![], 1));
 }

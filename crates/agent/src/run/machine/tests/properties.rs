@@ -90,14 +90,14 @@ impl MachineFixture {
     }
 
     fn ids(&self, of: impl Fn(&RunEvent) -> Option<&String>) -> Vec<String> {
-        let mut ids: Vec<String> = self.told.iter().filter_map(of).cloned().collect();
+        let mut ids: Vec<String> = self.events.iter().filter_map(of).cloned().collect();
         ids.sort();
         ids
     }
 
     fn check_ended(&self) {
-        let ended = self.told.iter().filter(|event| matches!(event, RunEvent::Ended(_)));
-        assert_eq!((ended.count(), self.run_ending().is_some()), (1, true), "{:?}", self.told);
+        let ended = self.events.iter().filter(|event| matches!(event, RunEvent::Ended(_)));
+        assert_eq!((ended.count(), self.run_ending().is_some()), (1, true), "{:?}", self.events);
         assert_eq!(find_defect(self.machine.conversation()), None);
         let begun = self.ids(|event| match event {
             RunEvent::CallBegun { id, .. } => Some(id),
@@ -111,7 +111,7 @@ impl MachineFixture {
     }
 
     fn is_shortened(&self) -> bool {
-        self.told.iter().any(|event| matches!(event, RunEvent::Shortened { .. }))
+        self.events.iter().any(|event| matches!(event, RunEvent::Shortened { .. }))
     }
 
     /// Reports whether the event is a well-formed call in the answering phase.
@@ -126,7 +126,7 @@ impl MachineFixture {
             return;
         }
         let mut saved = before.clone();
-        for event in &self.told {
+        for event in &self.events {
             if let RunEvent::Turn(turn) = event {
                 repair::append_turn(&mut saved, turn.clone());
             }
@@ -154,17 +154,17 @@ proptest! {
         let mut conversation = Conversation::default();
         for happenings in runs {
             let (user_input, limits) = (vec![text("hi"), image_block()], AgentLimits { context, ..AgentLimits::default() });
-            let mut play = MachineFixture::with_blocks(conversation.clone(), user_input, limits, MAX_TOKENS);
-            let mut heard = calls(&conversation);
+            let mut fixture = MachineFixture::with_blocks(conversation.clone(), user_input, limits, MAX_TOKENS);
+            let mut accepted_calls = calls(&conversation);
             for happening in happenings {
-                heard += usize::from(play.accepts_call(&happening));
-                play.happen(happening);
+                accepted_calls += usize::from(fixture.accepts_call(&happening));
+                fixture.happen(happening);
             }
-            play.step(RunInput::Cancelled);
-            play.check_ended();
-            play.check_saved(&conversation);
-            conversation = play.machine.conversation().as_ref().clone();
-            prop_assert!(play.is_shortened() || calls(&conversation) == heard, "{conversation:?}");
+            fixture.step(RunInput::Cancelled);
+            fixture.check_ended();
+            fixture.check_saved(&conversation);
+            conversation = fixture.machine.conversation().as_ref().clone();
+            prop_assert!(fixture.is_shortened() || calls(&conversation) == accepted_calls, "{conversation:?}");
         }
     }
 }

@@ -4,15 +4,15 @@ use super::*;
 
 #[test]
 fn oversized_conversation_is_shortened() {
-    let mut play =
+    let mut fixture =
         MachineFixture::new(Conversation::default(), "hi", AgentLimits { context: 1000, ..AgentLimits::default() });
-    play.gather();
-    play.round(&[("a", &"x".repeat(3900))]);
-    assert!(!play.told.iter().any(|event| matches!(event, RunEvent::Shortened { .. })));
-    play.round(&[("a", "2")]);
-    assert!(play.told.iter().any(|event| matches!(event, RunEvent::Shortened { results: 1, answers: 0 })));
-    assert!(shape(play.machine.conversation()).contains("bytes removed)"));
-    assert_eq!(find_defect(play.machine.conversation()), None);
+    fixture.gather();
+    fixture.round(&[("a", &"x".repeat(3900))]);
+    assert!(!fixture.events.iter().any(|event| matches!(event, RunEvent::Shortened { .. })));
+    fixture.round(&[("a", "2")]);
+    assert!(fixture.events.iter().any(|event| matches!(event, RunEvent::Shortened { results: 1, answers: 0 })));
+    assert!(shape(fixture.machine.conversation()).contains("bytes removed)"));
+    assert_eq!(find_defect(fixture.machine.conversation()), None);
 }
 
 #[test]
@@ -22,80 +22,84 @@ fn response_tokens_are_reserved() {
     }
     let limits = AgentLimits { context: 1000, ..AgentLimits::default() };
     for (max_tokens, is_shortened) in [(200, false), (400, true)] {
-        let mut play = MachineFixture::with_blocks(Conversation::default(), vec![text("hi")], limits, max_tokens);
-        play.gather();
-        play.round(&[("a", &"x".repeat(2600))]);
-        play.round(&[("a", "2")]);
-        let told = play.told.iter().any(|event| matches!(event, RunEvent::Shortened { .. }));
-        assert_eq!(told, is_shortened, "{max_tokens}");
+        let mut fixture = MachineFixture::with_blocks(Conversation::default(), vec![text("hi")], limits, max_tokens);
+        fixture.gather();
+        fixture.round(&[("a", &"x".repeat(2600))]);
+        fixture.round(&[("a", "2")]);
+        let was_shortened = fixture.events.iter().any(|event| matches!(event, RunEvent::Shortened { .. }));
+        assert_eq!(was_shortened, is_shortened, "{max_tokens}");
     }
 }
 
 #[test]
 fn context_overflow_shortens_until_nothing_is_left() {
     let outgrown = || failure("context_length_exceeded");
-    let mut play = MachineFixture::in_first_request();
+    let mut fixture = MachineFixture::in_first_request();
     let long = "x".repeat(90_000);
-    ["a", "b", "c"].into_iter().for_each(|tool| play.round(&[(tool, &long)]));
-    let size = |play: &MachineFixture| shape(play.machine.conversation()).len();
-    let mut sizes = vec![size(&play)];
-    while play.run_ending().is_none() {
-        play.step(RunInput::Failed(outgrown()));
-        play.gather();
-        sizes.push(size(&play));
+    ["a", "b", "c"].into_iter().for_each(|tool| fixture.round(&[(tool, &long)]));
+    let size = |fixture: &MachineFixture| shape(fixture.machine.conversation()).len();
+    let mut sizes = vec![size(&fixture)];
+    while fixture.run_ending().is_none() {
+        fixture.step(RunInput::Failed(outgrown()));
+        fixture.gather();
+        sizes.push(size(&fixture));
     }
     assert!(sizes.windows(2).all(|pair| pair[1] <= pair[0]), "{sizes:?}");
     assert!((90_000..140_000).contains(&sizes[1]) && (1..600).contains(&sizes[sizes.len() - 1]), "{sizes:?}");
-    assert_eq!(play.run_ending(), Some(&RunEnding::Failed(outgrown())));
-    assert_eq!(play.told.iter().filter(|event| matches!(event, RunEvent::Shortened { .. })).count(), sizes.len() - 2);
-    let mut play = MachineFixture::in_first_request();
-    play.step(RunInput::Failed(outgrown()));
-    play.check("hi", Some(RunEnding::Failed(outgrown())));
+    assert_eq!(fixture.run_ending(), Some(&RunEnding::Failed(outgrown())));
+    assert_eq!(
+        fixture.events.iter().filter(|event| matches!(event, RunEvent::Shortened { .. })).count(),
+        sizes.len() - 2
+    );
+    let mut fixture = MachineFixture::in_first_request();
+    fixture.step(RunInput::Failed(outgrown()));
+    fixture.check("hi", Some(RunEnding::Failed(outgrown())));
 }
 
 #[test]
 fn overflow_retries_count_against_the_request_limit() {
-    let mut play =
+    let mut fixture =
         MachineFixture::new(Conversation::default(), "hi", AgentLimits { requests: 3, ..AgentLimits::default() });
-    play.gather();
-    play.round(&[("a", &"x".repeat(900_000))]);
+    fixture.gather();
+    fixture.round(&[("a", &"x".repeat(900_000))]);
     for _ in 0..2 {
-        play.step(RunInput::Failed(failure("context_length_exceeded")));
-        play.gather();
+        fixture.step(RunInput::Failed(failure("context_length_exceeded")));
+        fixture.gather();
     }
-    assert_eq!(play.run_ending(), Some(&RunEnding::Failed(failure("context_length_exceeded"))));
-    assert_eq!(play.done.iter().filter(|done| **done == "send request").count(), 3);
+    assert_eq!(fixture.run_ending(), Some(&RunEnding::Failed(failure("context_length_exceeded"))));
+    assert_eq!(fixture.done.iter().filter(|done| **done == "send request").count(), 3);
 }
 
 /// Starts a run with an image in its first request.
 fn run_with_image() -> MachineFixture {
     let user_input = vec![text("see"), image_block()];
-    let mut play = MachineFixture::with_blocks(Conversation::default(), user_input, AgentLimits::default(), MAX_TOKENS);
-    play.gather();
-    play
+    let mut fixture =
+        MachineFixture::with_blocks(Conversation::default(), user_input, AgentLimits::default(), MAX_TOKENS);
+    fixture.gather();
+    fixture
 }
 
 #[test]
 fn rejected_images_are_removed_permanently() {
     let in_words = ModelError::Failed(ApiErrorMessage { kind: None, text: "no image input".into() });
     for error in [rejection(400), rejection(500), in_words] {
-        let mut play = run_with_image();
-        play.step(RunInput::Failed(error));
-        play.gather();
-        play.check("see (image removed)", None);
-        assert!(play.told.iter().any(|event| matches!(event, RunEvent::ImagesRemoved { images: 1 })));
-        play.round(&[("a", "1")]);
-        play.step(RunInput::Failed(rejection(400)));
-        play.check("see (image removed) | !0 | ?0=1", Some(RunEnding::Failed(rejection(400))));
+        let mut fixture = run_with_image();
+        fixture.step(RunInput::Failed(error));
+        fixture.gather();
+        fixture.check("see (image removed)", None);
+        assert!(fixture.events.iter().any(|event| matches!(event, RunEvent::ImagesRemoved { images: 1 })));
+        fixture.round(&[("a", "1")]);
+        fixture.step(RunInput::Failed(rejection(400)));
+        fixture.check("see (image removed) | !0 | ?0=1", Some(RunEnding::Failed(rejection(400))));
     }
     for error in [rejection(429), rejection(404), rejection(502), failure("down")] {
-        let mut play = run_with_image();
-        play.step(RunInput::Failed(error.clone()));
-        play.check("see ~", Some(RunEnding::Failed(error)));
+        let mut fixture = run_with_image();
+        fixture.step(RunInput::Failed(error.clone()));
+        fixture.check("see ~", Some(RunEnding::Failed(error)));
     }
-    let mut play = MachineFixture::in_first_request();
-    play.step(RunInput::Failed(rejection(400)));
-    play.check("hi", Some(RunEnding::Failed(rejection(400))));
+    let mut fixture = MachineFixture::in_first_request();
+    fixture.step(RunInput::Failed(rejection(400)));
+    fixture.check("hi", Some(RunEnding::Failed(rejection(400))));
 }
 
 #[test]
@@ -106,34 +110,36 @@ fn images_are_restored_if_their_removal_does_not_help() {
         (RunInput::Failed(ModelError::Incomplete), RunEnding::Failed(ModelError::Incomplete)),
         (RunInput::Cancelled, RunEnding::Cancelled),
     ] {
-        let mut play = run_with_image();
-        play.step(RunInput::Failed(rejection(500)));
+        let mut fixture = run_with_image();
+        fixture.step(RunInput::Failed(rejection(500)));
         let notes = wharf_tools::NoteQueue::default();
         notes.push("files", "changed");
-        play.step(RunInput::RequestPrepared(RequestInputs { notes: notes.take_all(), tool_offer: all_tools_offer() }));
-        play.model(waiting());
-        play.step(event);
-        play.check("see ~ Note from `files` (not from the user):\n> changed", Some(ending));
+        fixture
+            .step(RunInput::RequestPrepared(RequestInputs { notes: notes.take_all(), tool_offer: all_tools_offer() }));
+        fixture.model(waiting());
+        fixture.step(event);
+        fixture.check("see ~ Note from `files` (not from the user):\n> changed", Some(ending));
     }
-    let mut play = run_with_image();
-    play.step(RunInput::Failed(rejection(500)));
-    play.step(RunInput::OutOfRequests);
-    play.check("see ~", Some(RunEnding::OutOfRequests));
+    let mut fixture = run_with_image();
+    fixture.step(RunInput::Failed(rejection(500)));
+    fixture.step(RunInput::OutOfRequests);
+    fixture.check("see ~", Some(RunEnding::OutOfRequests));
 }
 
 #[test]
 fn notes_do_not_exhaust_the_context() {
     let limits = AgentLimits { context: 20_000, ..AgentLimits::default() };
-    let mut play = MachineFixture::new(Conversation::default(), "hi", limits);
+    let mut fixture = MachineFixture::new(Conversation::default(), "hi", limits);
     let notes = wharf_tools::NoteQueue::default();
     for number in 0..50 {
         (0..4).for_each(|_| notes.push("loud", &"x".repeat(4000)));
-        play.step(RunInput::RequestPrepared(RequestInputs { notes: notes.take_all(), tool_offer: all_tools_offer() }));
-        play.answer(&[call("1", "a")], StopReason::ToolCalls);
-        let id = play.open.remove(0);
-        play.end_call(&id, &number.to_string());
-        let size = shape(play.machine.conversation()).len();
+        fixture
+            .step(RunInput::RequestPrepared(RequestInputs { notes: notes.take_all(), tool_offer: all_tools_offer() }));
+        fixture.answer(&[call("1", "a")], StopReason::ToolCalls);
+        let id = fixture.open.remove(0);
+        fixture.end_call(&id, &number.to_string());
+        let size = shape(fixture.machine.conversation()).len();
         assert!(size < 20_000 * 4, "{size} after {number}");
     }
-    assert_eq!(play.run_ending(), None);
+    assert_eq!(fixture.run_ending(), None);
 }

@@ -157,8 +157,8 @@ fn oauth(login: &OauthFlags) -> Result<Map<String, Value>, Failure> {
     for (flag, url) in login.addresses() {
         url.as_ref().map_or(Ok(()), |url| check_address(flag, url))?;
     }
-    let said = login.oauth_members().into_iter();
-    Ok(said.filter_map(|(key, value)| Some((key.to_owned(), value.clone()?.into()))).collect())
+    let members = login.oauth_members().into_iter();
+    Ok(members.filter_map(|(key, value)| Some((key.to_owned(), value.clone()?.into()))).collect())
 }
 
 /// Rejects a text that is not an HTTP URL. A text with references is not checked before they are resolved.
