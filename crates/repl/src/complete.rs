@@ -51,10 +51,10 @@ impl LineCompleter for CompletionSource {
     /// Returns the candidates for the end of a line and the byte offset they replace it from.
     fn candidates(&self, typed: &str) -> (usize, Vec<Candidate>) {
         let known = self.host.get().map(CompletableNames::from_host).unwrap_or_default();
-        let Some(CompletionPlan { start, sought }) = plan(&slash::grammar(), &known, typed) else {
+        let Some(CompletionPlan { start, query }) = plan(&slash::grammar(), &known, typed) else {
             return (typed.len(), Vec::new());
         };
-        let found = match sought {
+        let found = match query {
             CandidateQuery::Names(names) => names,
             CandidateQuery::Others { kind, word } => self.local_candidates(kind, word),
             CandidateQuery::Values(values) => self.request_values(&values),

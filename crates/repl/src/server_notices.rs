@@ -80,7 +80,7 @@ impl ServerNotices {
         match state {
             ServerState::Reconnecting => self.announce_retry(server.as_str(), trouble, session),
             ServerState::Failed => {
-                let why = describe_trouble(trouble);
+                let why = describe_error(trouble);
                 let next = match trouble.is_some_and(ServerError::needs_approval) {
                     true => format!("wharf approve {server}"),
                     false => format!("/mcp reconnect {server}"),
@@ -109,7 +109,7 @@ impl ServerNotices {
         let is_known = matches!(self.0.get(server), Some(NoticeState::Retrying | NoticeState::Announced));
         if trouble.is_some() && !is_known {
             self.record_notice(server, NoticeState::Retrying);
-            let text = format!("MCP server `{server}` failed: {}. Retrying", describe_trouble(trouble));
+            let text = format!("MCP server `{server}` failed: {}. Retrying", describe_error(trouble));
             session.console.say(wrap(&text, session.console.stderr_width()));
         }
     }
@@ -128,7 +128,7 @@ impl ServerNotices {
 }
 
 /// Describes an error with the last line of the server's stderr. Escaped.
-fn describe_trouble(trouble: Option<&ServerError>) -> String {
+fn describe_error(trouble: Option<&ServerError>) -> String {
     let Some(trouble) = trouble else { return "unknown error".to_owned() };
     let why = UntrustedText::new(trouble.to_string()).truncate(MAX_SHOWN_CHARS).to_string();
     let last = trouble.stderr().iter().rev().map(|line| line.trim()).find(|line| !line.is_empty());

@@ -26,13 +26,13 @@ pub struct ServerAccounts {
     vault: Option<Arc<LazyVault>>,
     configuration: Arc<ConfigContext>,
     /// Accounts opened so far. A token refresh may still be running when the command ends.
-    handed: Mutex<Vec<Account>>,
+    opened: Mutex<Vec<Account>>,
 }
 
 impl ServerAccounts {
     pub fn new(configuration: Arc<ConfigContext>, named: Option<String>) -> Self {
         let vault = vault_path(&configuration).map(|path| Arc::new(LazyVault::new(path, configuration.clone())));
-        Self { named, vault, configuration, handed: Mutex::default() }
+        Self { named, vault, configuration, opened: Mutex::default() }
     }
 
     /// Returns the account for a server, or `None` if the server's own headers or URL carry credentials.
@@ -55,15 +55,15 @@ impl ServerAccounts {
         options.net = net;
         options.takes_flat = takes_flat;
         let account = Account::new(options);
-        self.handed.lock().unwrap_or_else(PoisonError::into_inner).push(account.clone());
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).push(account.clone());
         Some(account)
     }
 
     /// Waits, for a bounded time, until no account is refreshing its tokens.
     pub async fn finish(&self) {
-        let handed = std::mem::take(&mut *self.handed.lock().unwrap_or_else(PoisonError::into_inner));
+        let opened = std::mem::take(&mut *self.opened.lock().unwrap_or_else(PoisonError::into_inner));
         let mut finishing: JoinSet<()> =
-            handed.into_iter().map(|account| async move { account.finish().await }).collect();
+            opened.into_iter().map(|account| async move { account.finish().await }).collect();
         while finishing.join_next().await.is_some() {}
     }
 

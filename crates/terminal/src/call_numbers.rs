@@ -18,8 +18,8 @@ pub const NUMBERS: [(&str, ColumnAlignment); 5] = [
 
 /// Returns the statistics of a tool as table cells.
 pub fn stats_cells(stats: &ToolStats) -> [String; 5] {
-    let took = |micros: u64| DurationText(Duration::from_micros(micros)).to_string();
-    let times = [stats.p50_us, stats.p90_us, stats.p99_us].map(took);
+    let duration = |micros: u64| DurationText(Duration::from_micros(micros)).to_string();
+    let times = [stats.p50_us, stats.p90_us, stats.p99_us].map(duration);
     let [half, most, nearly_all] = times;
     [stats.calls.to_string(), stats.errors.to_string(), half, most, nearly_all]
 }

@@ -23,12 +23,12 @@ pub fn left_aligned<const N: usize>(headings: [&str; N]) -> [(&str, ColumnAlignm
 }
 
 /// Renders escaped rows under their headings. If the width is too small, the last columns are truncated, then omitted.
-/// `dress` styles a finished cell.
+/// `format_cell` styles a finished cell.
 pub fn render_columns<const N: usize>(
     headings: [(&str, ColumnAlignment); N],
     rows: &[[String; N]],
     width: Option<usize>,
-    dress: impl Fn(usize, &str) -> String,
+    format_cell: impl Fn(usize, &str) -> String,
 ) -> String {
     let natural: Vec<usize> = (0..N)
         .map(|at| rows.iter().map(|row| row[at].width()).chain([headings[at].0.width()]).max().unwrap_or_default())
@@ -38,7 +38,7 @@ pub fn render_columns<const N: usize>(
     let titles = headings.map(|(title, _)| title.to_owned());
     let mut text = render_line(&titles, &columns, |_, cell| paint(QUIET, cell).to_string());
     for row in rows {
-        text.push_str(&render_line(row, &columns, &dress));
+        text.push_str(&render_line(row, &columns, &format_cell));
     }
     text
 }
@@ -66,7 +66,7 @@ fn fit_widths(natural: &[usize], width: Option<usize>) -> Vec<usize> {
 fn render_line(
     cells: &[String],
     columns: &[(usize, ColumnAlignment)],
-    dress: impl Fn(usize, &str) -> String,
+    format_cell: impl Fn(usize, &str) -> String,
 ) -> String {
     let mut text = String::new();
     let mut missing = 0;
@@ -76,7 +76,7 @@ fn render_line(
         let (before, after) = if *side == ColumnAlignment::Left { (0, gap) } else { (gap, 0) };
         if !cell.is_empty() {
             text.push_str(&" ".repeat(missing + before));
-            text.push_str(&dress(at, &cell));
+            text.push_str(&format_cell(at, &cell));
             missing = after + GAP;
         } else {
             missing += gap + GAP;

@@ -31,7 +31,7 @@ pub struct ManagedHost<'a> {
     /// Tools switched off for this session.
     tools_off: Mutex<BTreeSet<(ServerName, String)>>,
     known: Mutex<Arc<LoadedConfig>>,
-    changing: Semaphore,
+    change_lock: Semaphore,
 }
 
 /// Cause of a configuration reload.
@@ -114,7 +114,7 @@ impl<'a> ManagedHost<'a> {
             switched_on: Mutex::default(),
             tools_off: Mutex::default(),
             known: Mutex::new(Arc::new(known)),
-            changing: Semaphore::new(1),
+            change_lock: Semaphore::new(1),
         }
     }
 
@@ -152,14 +152,14 @@ impl<'a> ManagedHost<'a> {
     /// Waits until the host has received the current configuration. Resolving a server may include secret lookups.
     pub async fn wait_for_config(&self) {
         // The semaphore is never closed.
-        let _changing = self.changing.acquire().await;
+        let _changing = self.change_lock.acquire().await;
     }
 
     /// Reports whether a server is not in the host yet because its configuration is still being resolved.
     pub fn is_pending(&self, server: &ConfiguredServer) -> bool {
         let (known, name) = (self.loaded_config(), server.name.as_str());
         server.activation() == ActivationState::Enabled
-            && self.changing.available_permits() == 0
+            && self.change_lock.available_permits() == 0
             && self.host.status_of(name).is_err()
             && !known.failures.iter().any(|(failed, _)| failed == name)
     }
@@ -169,7 +169,7 @@ impl<'a> ManagedHost<'a> {
     /// Reloads are serialized, so the last read wins. If the permission rules are invalid, nothing changes: servers
     /// never run without the rules configured with them.
     pub async fn reload(&self, trigger: ReloadTrigger) -> Result<ReloadReport, Failure> {
-        let _changing = self.changing.acquire().await;
+        let _changing = self.change_lock.acquire().await;
         let reader = self.session.configuration.reader.clone();
         let read = move || match trigger {
             ReloadTrigger::Asked => reader.reload(),
@@ -181,7 +181,7 @@ impl<'a> ManagedHost<'a> {
 
     /// Applies the current configuration to the host again without reading the files.
     pub async fn reapply_config(&self) {
-        let _changing = self.changing.acquire().await;
+        let _changing = self.change_lock.acquire().await;
         let config = Arc::clone(&self.loaded_config().config);
         self.apply_config(config).await;
     }

@@ -39,7 +39,7 @@ pub struct ProbeStep {
     /// One of [`STDIO`] or [`HTTP`], or `stdout` for output that is not a message.
     pub name: &'static str,
     pub state: StepState,
-    pub took: Option<Duration>,
+    pub duration: Option<Duration>,
     /// Escaped.
     pub detail: String,
     /// Further observations, one per line. Escaped.
@@ -61,7 +61,7 @@ pub enum StepState {
 pub struct ProbeResult {
     pub steps: Vec<ProbeStep>,
     pub outcome: Result<ReadyServer, Box<ProbeFailure>>,
-    pub took: Duration,
+    pub duration: Duration,
 }
 
 /// A working server.
@@ -80,12 +80,12 @@ pub struct ProbeFailure {
 
 impl ProbeStep {
     pub fn new(name: &'static str, state: StepState, detail: impl std::fmt::Display) -> Self {
-        Self { name, state, took: None, detail: detail.to_string(), evidence: Vec::new() }
+        Self { name, state, duration: None, detail: detail.to_string(), evidence: Vec::new() }
     }
 
     #[must_use]
-    pub fn with_duration(mut self, took: Duration) -> Self {
-        self.took = Some(took);
+    pub fn with_duration(mut self, duration: Duration) -> Self {
+        self.duration = Some(duration);
         self
     }
 

@@ -45,7 +45,7 @@ fn level_parser() -> impl clap::builder::TypedValueParser<Value = LogLevel> {
 /// Services for a server, and the receiver of failures to answer.
 pub struct OfferedServices {
     pub services: ClientServices,
-    misfits: mpsc::Receiver<Failure>,
+    failures: mpsc::Receiver<Failure>,
 }
 
 impl ServiceArgs {
@@ -60,8 +60,8 @@ impl ServiceArgs {
     ///
     /// Fails if a root is not a directory.
     pub fn prepare(&self, session: &CommandSession) -> Result<OfferedServices, Failure> {
-        let (misfit, misfits) = mpsc::channel(1);
-        let person = TerminalElicitor::new(session, self.answers.clone(), self.allow_secrets, misfit);
+        let (failure_tx, failures) = mpsc::channel(1);
+        let person = TerminalElicitor::new(session, self.answers.clone(), self.allow_secrets, failure_tx);
         let mut services = ClientServices::default().elicitation(person);
         if !self.roots.is_empty() {
             services = services.roots(FixedRoots::resolve(&self.roots, &session.environment.cwd)?);
@@ -70,7 +70,7 @@ impl ServiceArgs {
         if let Some(level) = self.log.or(by_default) {
             services = services.logs(level, ConsoleLogSink(session.console.clone()));
         }
-        Ok(OfferedServices { services, misfits })
+        Ok(OfferedServices { services, failures })
     }
 }
 
@@ -81,11 +81,11 @@ impl OfferedServices {
     /// # Errors
     ///
     /// Fails if the work fails or an answer does not fit.
-    pub async fn run_until_misfit<T>(&mut self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    pub async fn run_until_failure<T>(&mut self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
         tokio::select! {
             biased;
             outcome = work => outcome,
-            Some(failure) = self.misfits.recv() => Err(failure),
+            Some(failure) = self.failures.recv() => Err(failure),
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::failure::FailureKind;
 /// Resolves on the first signal.
 pub struct FirstSignal {
     received: oneshot::Receiver<()>,
-    has_come: bool,
+    is_received: bool,
 }
 
 impl FirstSignal {
@@ -43,16 +43,16 @@ impl FirstSignal {
             // The guards notice the exit and stop the servers.
             std::process::exit(FailureKind::Interrupted.code().into());
         });
-        Ok(Self { received, has_come: false })
+        Ok(Self { received, is_received: false })
     }
 
     /// Waits for the first signal. Returns at once after it. Cancel-safe.
     pub async fn wait(&mut self) {
-        if self.has_come {
+        if self.is_received {
             return;
         }
-        self.has_come = (&mut self.received).await.is_ok();
-        if !self.has_come {
+        self.is_received = (&mut self.received).await.is_ok();
+        if !self.is_received {
             // The signal task has ended, so no signal can arrive.
             std::future::pending::<()>().await;
         }

@@ -32,7 +32,7 @@ pub(super) struct CallQueue {
     run_budget: Arc<RunBudget>,
     /// Bounded by the maximum length of a response.
     waiting: VecDeque<QueuedCall>,
-    under_way: JoinSet<Result<ToolOutcome, RegistryCallError>>,
+    tasks: JoinSet<Result<ToolOutcome, RegistryCallError>>,
     running: HashMap<Id, RunningCall>,
     /// Times that the started calls have waited for a person, by call id.
     person_times: HashMap<String, PersonTime>,
@@ -46,8 +46,8 @@ struct RunningCall {
 
 impl CallQueue {
     pub fn new(agent: Agent, events: WeakSender<RunEvent>, run_budget: Arc<RunBudget>) -> Self {
-        let (waiting, under_way) = (VecDeque::new(), JoinSet::new());
-        Self { agent, events, run_budget, waiting, under_way, running: HashMap::new(), person_times: HashMap::new() }
+        let (waiting, tasks) = (VecDeque::new(), JoinSet::new());
+        Self { agent, events, run_budget, waiting, tasks, running: HashMap::new(), person_times: HashMap::new() }
     }
 
     pub fn add(&mut self, call: QueuedCall) {
@@ -57,7 +57,7 @@ impl CallQueue {
 
     /// Waits for the next call to end. Waits forever if none is running. Cancel-safe.
     pub async fn next_finished(&mut self) -> (String, CallReport) {
-        let Some(ended) = self.under_way.join_next_with_id().await else { return std::future::pending().await };
+        let Some(ended) = self.tasks.join_next_with_id().await else { return std::future::pending().await };
         let task = ended.as_ref().map_or_else(JoinError::id, |(task, _)| *task);
         let id = self.running.remove(&task).map(|call| call.id).unwrap_or_default();
         self.start_queued();
@@ -82,7 +82,7 @@ impl CallQueue {
     pub async fn cancel_all(&mut self) {
         self.waiting.clear();
         self.run_budget.shut_down().await;
-        self.under_way.shutdown().await;
+        self.tasks.shutdown().await;
         self.running.clear();
     }
 
@@ -108,7 +108,7 @@ impl CallQueue {
         call.progress = Some(progress_sink(&self.events, &id));
         self.person_times.insert(id.clone(), call.person_time.clone());
         let calling = execute_call(self.agent.clone(), tool, call);
-        let task = self.under_way.spawn(self.run_budget.clone().scope(calling));
+        let task = self.tasks.spawn(self.run_budget.clone().scope(calling));
         self.running.insert(task.id(), RunningCall { id, provider });
     }
 

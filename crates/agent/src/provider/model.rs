@@ -29,7 +29,7 @@ pub struct Model {
     redactor: Arc<Redactor>,
     net: Net,
     /// Set once the API reports that this model does not support encrypted reasoning. Shared by clones.
-    is_thoughtless: Arc<AtomicBool>,
+    rejects_reasoning: Arc<AtomicBool>,
 }
 
 impl Model {
@@ -40,7 +40,7 @@ impl Model {
     /// Fails if the key or a header is not a valid header value.
     pub fn new(provider: ModelProvider, net: Net) -> Result<Self, ModelError> {
         let (headers, redactor) = (provider.headers()?, Arc::new(provider.redactor()));
-        Ok(Self { provider, headers, redactor, net, is_thoughtless: Arc::default() })
+        Ok(Self { provider, headers, redactor, net, rejects_reasoning: Arc::default() })
     }
 
     /// Returns the provider configuration.
@@ -85,7 +85,7 @@ impl Model {
                 Err(error) => error,
             };
             if thoughts == ReasoningMode::GivenOut && lacks_encrypted_reasoning(&error) {
-                self.is_thoughtless.store(true, Ordering::Relaxed);
+                self.rejects_reasoning.store(true, Ordering::Relaxed);
                 thoughts = self.reasoning_mode();
                 body = self.encode_body(&request, thoughts)?;
                 continue;
@@ -98,7 +98,7 @@ impl Model {
     }
 
     fn reasoning_mode(&self) -> ReasoningMode {
-        if self.is_thoughtless.load(Ordering::Relaxed) { ReasoningMode::LeftAlone } else { ReasoningMode::GivenOut }
+        if self.rejects_reasoning.load(Ordering::Relaxed) { ReasoningMode::LeftAlone } else { ReasoningMode::GivenOut }
     }
 
     fn encode_body(&self, request: &CompletionRequest<'_>, thoughts: ReasoningMode) -> Result<Bytes, ModelError> {

@@ -19,26 +19,26 @@ const MAX_PARSED_DELAY: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Retry state of one request.
 #[derive(Debug)]
 pub(super) struct RetryPolicy {
-    made: u32,
+    retries: u32,
     dice: u64,
 }
 
 impl RetryPolicy {
     pub fn new(seed: u64) -> Self {
-        Self { made: 0, dice: seed | 1 }
+        Self { retries: 0, dice: seed | 1 }
     }
 
     /// Returns the delay before the next attempt, or `None` if the request must not be retried.
     pub fn next_delay(&mut self, error: &ModelError) -> Option<Duration> {
         // An API that cannot be connected to, or sends no data for minutes, does not recover by a retry.
         let passes = !matches!(error, ModelError::Silent(_)) && !is_connect_failure(error) && error.is_retryable();
-        if !passes || self.made == MAX_RETRIES {
+        if !passes || self.retries == MAX_RETRIES {
             return None;
         }
-        self.made += 1;
+        self.retries += 1;
         match error.retry_after() {
             Some(asked) => Some(asked).filter(|asked| *asked <= MAX_RETRY_AFTER),
-            None => Some(self.add_jitter(INITIAL_BACKOFF.saturating_mul(1 << (self.made - 1)).min(MAX_BACKOFF))),
+            None => Some(self.add_jitter(INITIAL_BACKOFF.saturating_mul(1 << (self.retries - 1)).min(MAX_BACKOFF))),
         }
     }
 

@@ -181,8 +181,8 @@ impl CallCommand<'_> {
         let (connection, timeout) = (permit.connection(), permit.timeout());
         let as_task = task_mode(args, definition);
         let calling = PreparedCall { session, connection, tool: &definition.name, arguments, as_task, timeout };
-        let answer = offer.run_until_misfit(async { Ok(calling.run().await) }).await?;
-        let took = began.elapsed();
+        let answer = offer.run_until_failure(async { Ok(calling.run().await) }).await?;
+        let duration = began.elapsed();
         let answer = match answer {
             Ok(answer) => answer,
             Err(error) => {
@@ -194,7 +194,7 @@ impl CallCommand<'_> {
         permit.finish(Ok(&answer));
         show(
             session,
-            &FinishedCall { server, tool: &definition.name, answer: &answer, took, save: args.save.as_deref() },
+            &FinishedCall { server, tool: &definition.name, answer: &answer, duration, save: args.save.as_deref() },
         )
     }
 

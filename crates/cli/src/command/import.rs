@@ -129,10 +129,10 @@ pub async fn run(args: &ImportArgs, session: &CommandSession) -> CommandResult {
         say(session, plan::render_table(&planned, session.console.stderr_width()).trim_end());
     }
     let chosen = choose(args, session, &planned).await;
-    let mover = TokenMover::new(args, session, &planned, &chosen).await?;
+    let token_mover = TokenMover::new(args, session, &planned, &chosen).await?;
     let mut results = Vec::new();
     for (at, one) in planned.iter().enumerate() {
-        results.push(import_one(args, session, one, chosen.contains(&at), &mover).await?);
+        results.push(import_one(args, session, one, chosen.contains(&at), &token_mover).await?);
     }
     report(args, session, &planned, &results)?;
     let has = |outcome: ImportOutcome| results.iter().any(|result| result.outcome == outcome);
@@ -199,7 +199,7 @@ async fn import_one(
     session: &CommandSession,
     one: &PlannedServer<'_>,
     is_chosen: bool,
-    mover: &TokenMover,
+    token_mover: &TokenMover,
 ) -> Result<ImportResult, Failure> {
     let result = |outcome, reason: Option<String>| ImportResult { outcome, reason, secrets: Vec::new() };
     let name = match &one.verdict {
@@ -218,7 +218,7 @@ async fn import_one(
             return Ok(result(ImportOutcome::Declined, None));
         }
     }
-    store(args, session, one, name, mover).await
+    store(args, session, one, name, token_mover).await
 }
 
 async fn store(
@@ -226,16 +226,16 @@ async fn store(
     session: &CommandSession,
     one: &PlannedServer<'_>,
     name: &ServerName,
-    mover: &TokenMover,
+    token_mover: &TokenMover,
 ) -> Result<ImportResult, Failure> {
     let mut entry = one.found.server.entry.clone();
     relative_paths::adapt_relative_paths(session, args.scope, name.as_str(), &mut entry).await;
-    let moved = match &mover.store {
+    let moved = match &token_mover.store {
         Some(store) => tokens::move_tokens(store, name.as_str(), &mut entry),
         None => tokens::MovedTokens { left: one.tokens.clone(), ..Default::default() },
     };
     if !moved.left.is_empty() {
-        let hint = if mover.store.is_some() { "" } else { "; --store-secrets moves them into the secret store" };
+        let hint = if token_mover.store.is_some() { "" } else { "; --store-secrets moves them into the secret store" };
         let places = moved.left.join(", ");
         session
             .console

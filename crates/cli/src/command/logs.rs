@@ -148,7 +148,7 @@ fn show(args: &LogsArgs, session: &CommandSession, entries: &[LogEntry]) -> Resu
 }
 
 fn item(entry: &LogEntry) -> LogItem<'_> {
-    let source = match entry.voice {
+    let source = match entry.source {
         LogSource::Server => "server",
         LogSource::Wharf => "wharf",
         LogSource::Message => "message",
@@ -160,7 +160,7 @@ fn item(entry: &LogEntry) -> LogItem<'_> {
 /// change.
 fn format_line(entry: &LogEntry, with_server: bool) -> String {
     let server = with_server.then(|| format!(" {}", paint(NAME, UntrustedText::new(entry.server.as_str()))));
-    let mark = match entry.voice {
+    let mark = match entry.source {
         LogSource::Server => "|",
         LogSource::Wharf => "-",
         LogSource::Message => ":",

@@ -61,7 +61,7 @@ pub async fn run(args: &PromptArgs, session: &CommandSession) -> CommandResult {
     let connection = connect_one(session, &server, &offer.services).await?;
     let listing = connection.list_prompts().await.map_err(|error| Failure::from_call_error(&connection, error))?;
     check_arguments(name, &arguments, &listing.items).map_err(|failure| failure.about_server(server.name.as_str()))?;
-    let expanded = offer.run_until_misfit(expand(&connection, name, &arguments)).await?;
+    let expanded = offer.run_until_failure(expand(&connection, name, &arguments)).await?;
     if session.console.mode.json {
         session.console.print_document(
             true,

@@ -55,7 +55,7 @@ pub async fn run(args: &ReadArgs, session: &CommandSession) -> CommandResult {
     check_not_denied(session, &server, "ReadMcpResource", &serde_json::json!({ "uri": uri }))?;
     let mut offer = args.services.prepare(session)?;
     let connection = connect_one(session, &server, &offer.services).await?;
-    let read = offer.run_until_misfit(read_resource(&connection, uri)).await?;
+    let read = offer.run_until_failure(read_resource(&connection, uri)).await?;
     let mut save_directory =
         args.save.as_deref().map(|path| SaveDirectory::open(session, path, &[server.name.as_str()])).transpose()?;
     let text = resources_text_saving(&read.contents, save_directory.as_mut())?;

@@ -100,7 +100,7 @@ fn row(report: &DiagnosisReport, server: &ConfiguredServer, width: Option<usize>
         state_label(report.outcome.as_ref().map_or_else(|broken| failed_state(broken.code), |_| "ready")),
         cell(ready.map(|ready| ready.section.tools.len().to_string())),
         cell(ready.map(|ready| ready.revision.clone())),
-        cell(ready.map(|_| DurationText(report.took).to_string())),
+        cell(ready.map(|_| DurationText(report.duration).to_string())),
     ];
     let mut below = report.server_info().map(|info| format!("      {}\n", paint(QUIET, info))).unwrap_or_default();
     below.push_str(&render_steps(&report.steps, width));

@@ -44,7 +44,7 @@ pub struct DiagnosisReport {
     /// Next step for the user, if there is a problem.
     pub next: Option<String>,
     /// Time for connecting and listing.
-    pub took: Duration,
+    pub duration: Duration,
 }
 
 /// JSON document of `test` and `why`.
@@ -108,10 +108,16 @@ pub async fn diagnose(session: &CommandSession, config: &Arc<Config>, server: &C
     };
     steps.extend(probed.steps);
     match probed.outcome {
-        Ok(ready) => {
-            DiagnosisReport { id: server.name.to_string(), steps, outcome: Ok(ready), next: None, took: probed.took }
+        Ok(ready) => DiagnosisReport {
+            id: server.name.to_string(),
+            steps,
+            outcome: Ok(ready),
+            next: None,
+            duration: probed.duration,
+        },
+        Err(broken) => {
+            DiagnosisReport { duration: probed.duration, ..DiagnosisReport::from_failure(server, steps, *broken) }
         }
-        Err(broken) => DiagnosisReport { took: probed.took, ..DiagnosisReport::from_failure(server, steps, *broken) },
     }
 }
 
@@ -132,7 +138,7 @@ impl DiagnosisReport {
             steps,
             outcome: Err(Box::new(broken)),
             next: Some(next),
-            took: Duration::ZERO,
+            duration: Duration::ZERO,
         }
     }
 

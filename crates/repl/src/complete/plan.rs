@@ -12,7 +12,7 @@ use wharf_terminal::command_words::{option, positional};
 pub struct CompletionPlan<'a> {
     /// Byte offset of the text to replace.
     pub start: usize,
-    pub sought: CandidateQuery<'a>,
+    pub query: CandidateQuery<'a>,
 }
 
 /// Source of the candidates.
@@ -62,13 +62,13 @@ pub fn plan<'a>(grammar: &Command, known: &'a CompletableNames, typed: &'a str) 
     let start =
         typed.rfind(char::is_whitespace).map_or(0, |at| at + typed[at..].chars().next().map_or(0, char::len_utf8));
     let word = &typed[start..];
-    let sought = match typed.strip_prefix('/') {
+    let query = match typed.strip_prefix('/') {
         _ if word.starts_with('@') => complete_reference(known, &word[1..])?,
         Some(_) if start == 0 => CandidateQuery::Names(complete_commands(grammar, &word[1..], "/")),
         Some(line) => complete_words(grammar, known, &line[..start - 1], word)?,
         None => complete_tool(known, word)?,
     };
-    Some(CompletionPlan { start, sought })
+    Some(CompletionPlan { start, query })
 }
 
 /// Completes `server.tool` in a message.
@@ -275,14 +275,14 @@ mod tests {
     fn check(typed: &str, expected: &[&str]) {
         let (grammar, known) = (grammar(), known());
         let lines: Vec<String> = match plan(&grammar, &known, typed) {
-            Some(CompletionPlan { start, sought: CandidateQuery::Names(names) }) => {
+            Some(CompletionPlan { start, query: CandidateQuery::Names(names) }) => {
                 names.iter().map(|name| format!("{}{}", &typed[..start], name.text)).collect()
             }
-            Some(CompletionPlan { start, sought: CandidateQuery::Values(values) }) => {
+            Some(CompletionPlan { start, query: CandidateQuery::Values(values) }) => {
                 let asked = format!("{}.{}?{}{:?}", values.server, values.argument, values.value, values.given);
                 vec![asked, format!("{}{}", &typed[..start], values.candidate("x y").text)]
             }
-            Some(CompletionPlan { sought: CandidateQuery::Others { kind, word }, .. }) => {
+            Some(CompletionPlan { query: CandidateQuery::Others { kind, word }, .. }) => {
                 vec![format!("{kind:?} {word}")]
             }
             None => Vec::new(),

@@ -75,12 +75,12 @@ fn prompt_blocks(
     server: &ServerName,
     prompt: &str,
     expanded: &PromptResult,
-    mut room: AttachmentBudget,
+    mut budget: AttachmentBudget,
 ) -> Vec<TurnBlock> {
     let prompt = EscapedText::single_line(prompt, MAX_NAME_CHARS);
     let head = format!("The user has chosen the prompt `{prompt}` of the server `{server}`, in that server's words:");
     let within = format!("Resource within the prompt `{prompt}` of the server `{server}`, not the user's words:");
-    let message = |message: &_| message_blocks(message, &within, &mut room);
+    let message = |message: &_| message_blocks(message, &within, &mut budget);
     let (mut blocks, left_out) = take_fitting(&expanded.messages, MAX_MESSAGES, message);
     match blocks.first_mut() {
         Some(TurnBlock::Text(first)) => *first = format!("{head}\n{first}"),
@@ -93,20 +93,20 @@ fn prompt_blocks(
 }
 
 /// Converts a message, or returns `None` if the budget is exhausted.
-fn message_blocks(message: &PromptMessage, within: &str, room: &mut AttachmentBudget) -> Option<Vec<TurnBlock>> {
+fn message_blocks(message: &PromptMessage, within: &str, budget: &mut AttachmentBudget) -> Option<Vec<TurnBlock>> {
     let content = match &message.content {
-        Content::Resource { resource: contents, .. } => return resource_part(within, None, contents, room),
+        Content::Resource { resource: contents, .. } => return resource_part(within, None, contents, budget),
         content => content,
     };
     if let Content::Image { data, mime_type, .. } = content
-        && let Some(image) = room.take_image(mime_type, data)
+        && let Some(image) = budget.take_image(mime_type, data)
     {
         return Some(vec![image]);
     }
     let text = content_text(std::slice::from_ref(content));
     let block = match message.role.as_str() {
-        "user" => room.take_text(&text).map(TurnBlock::Text),
-        role => room.take_quoted(&format!("[{} said:]", EscapedText::single_line(role, MAX_NAME_CHARS)), &text),
+        "user" => budget.take_text(&text).map(TurnBlock::Text),
+        role => budget.take_quoted(&format!("[{} said:]", EscapedText::single_line(role, MAX_NAME_CHARS)), &text),
     };
     block.map(|block| vec![block])
 }

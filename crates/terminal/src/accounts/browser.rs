@@ -35,26 +35,26 @@ pub enum LoginPageMode {
 pub fn login_visitor(
     session: &CommandSession,
     settings: &AuthSettings,
-    showing: LoginPageMode,
+    page_mode: LoginPageMode,
 ) -> Arc<dyn LoginBrowser> {
-    login_visitor_factory(session, showing)(settings)
+    login_visitor_factory(session, page_mode)(settings)
 }
 
 /// Returns a factory that creates such a visitor for the login settings of each server.
 pub fn login_visitor_factory(
     session: &CommandSession,
-    showing: LoginPageMode,
+    page_mode: LoginPageMode,
 ) -> impl Fn(&AuthSettings) -> Arc<dyn LoginBrowser> + Clone + use<> {
     let (console, max_wait) = (session.console.clone(), session.timeout());
     let browser = Arc::new(BrowserLauncher {
         console: console.clone(),
         opener: UrlOpener::from_environment(&session.environment),
-        showing,
+        page_mode,
     });
     move |settings| {
         let mut loopback = LoopbackBrowser::new(settings, browser.clone());
         loopback.max_wait = max_wait.unwrap_or(loopback.max_wait);
-        match showing {
+        match page_mode {
             LoginPageMode::Asking | LoginPageMode::AtOnce | LoginPageMode::Agreed => Arc::new(loopback),
             LoginPageMode::Address => {
                 Arc::new(PastedUrlBrowser { loopback, lines: Arc::new(StdinLines(console.clone())) })
@@ -80,7 +80,7 @@ impl LoginBrowser for DeviceCodeVisitor {
 struct BrowserLauncher {
     console: Arc<Console>,
     opener: UrlOpener,
-    showing: LoginPageMode,
+    page_mode: LoginPageMode,
 }
 
 impl PageOpener for BrowserLauncher {
@@ -109,7 +109,7 @@ impl PageOpener for BrowserLauncher {
 impl BrowserLauncher {
     async fn show(&self, page: &LoginPage) -> Result<(), VisitError> {
         let url = browser_argument(&page.url)?;
-        let opens = match self.showing {
+        let opens = match self.page_mode {
             LoginPageMode::Agreed => true,
             LoginPageMode::AtOnce => {
                 self.console.say(login_message(page, &url));
@@ -129,7 +129,7 @@ impl BrowserLauncher {
         if opens {
             self.start(&url);
         }
-        match self.showing {
+        match self.page_mode {
             LoginPageMode::Address => {}
             LoginPageMode::Agreed => self.console.say(paint(QUIET, "Waiting for the login to finish.")),
             _ => self.console.say(paint(QUIET, "Waiting for the login to finish (Ctrl-C cancels).")),

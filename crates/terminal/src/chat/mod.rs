@@ -34,7 +34,7 @@ pub struct ChatSession<'a> {
     /// Empty while a run owns the conversation.
     conversation: Conversation,
     turns: usize,
-    keeper: Option<ConversationWriter>,
+    writer: Option<ConversationWriter>,
     /// Tokens of the last request and its response.
     tokens: u64,
     /// Ids of the pending calls.
@@ -61,7 +61,7 @@ impl<'a> ChatSession<'a> {
             chosen: None,
             conversation: Conversation::default(),
             turns: 0,
-            keeper: None,
+            writer: None,
             tokens: 0,
             calls: HashSet::new(),
         }
@@ -82,7 +82,7 @@ impl<'a> ChatSession<'a> {
 
     /// Returns the id of the saved conversation, once saving has started.
     pub fn id(&self) -> Option<&str> {
-        self.keeper.as_ref().map(ConversationWriter::id)
+        self.writer.as_ref().map(ConversationWriter::id)
     }
 
     pub fn turns(&self) -> usize {
@@ -117,14 +117,14 @@ impl<'a> ChatSession<'a> {
             RunEvent::CallEnded { id, report } => {
                 self.calls.remove(id);
                 // After the last call, the turn with all results follows at once.
-                if let (Some(keeper), false) = (&self.keeper, self.calls.is_empty()) {
+                if let (Some(writer), false) = (&self.writer, self.calls.is_empty()) {
                     let (id, content) = (id.clone(), report.content.clone());
-                    keeper.append_result(TurnBlock::ToolResult { id, content, is_error: report.is_error });
+                    writer.append_result(TurnBlock::ToolResult { id, content, is_error: report.is_error });
                 }
             }
             RunEvent::Turn(turn) => {
                 self.turns += 1;
-                self.keeper.iter().for_each(|keeper| keeper.append(turn.clone(), servers_in_use(&self.host)));
+                self.writer.iter().for_each(|writer| writer.append(turn.clone(), servers_in_use(&self.host)));
             }
             RunEvent::Usage { input, output, .. } => self.tokens = input + output,
             _ => {}
@@ -166,14 +166,14 @@ impl<'a> ChatSession<'a> {
             problems: resumed.problems,
         };
         (self.conversation, self.turns) = (resumed.conversation, summary.turns);
-        self.keeper = Some(ConversationWriter::new(resumed.saved, self.session.console.clone()));
+        self.writer = Some(ConversationWriter::new(resumed.saved, self.session.console.clone()));
         Ok(summary)
     }
 
     /// Waits until the conversation is on disk.
     pub async fn finish_saving(&mut self) {
-        if let Some(keeper) = self.keeper.take() {
-            keeper.finish().await;
+        if let Some(writer) = self.writer.take() {
+            writer.finish().await;
         }
     }
 
@@ -189,31 +189,31 @@ impl<'a> ChatSession<'a> {
     where
         S: FnMut(&RunEvent) + Send + 'static,
     {
-        let (keeper, host) = (self.keeper.take(), self.host.clone());
+        let (writer, host) = (self.writer.take(), self.host.clone());
         async move {
             if let Some(mut run) = run {
                 run.cancel();
                 while let Some(event) = run.next_event().await {
-                    if let (RunEvent::Turn(turn), Some(keeper)) = (&event, &keeper) {
-                        keeper.append(turn.clone(), servers_in_use(&host));
+                    if let (RunEvent::Turn(turn), Some(writer)) = (&event, &writer) {
+                        writer.append(turn.clone(), servers_in_use(&host));
                     }
                     show(&event);
                 }
             }
-            if let Some(keeper) = keeper {
-                keeper.finish().await;
+            if let Some(writer) = writer {
+                writer.finish().await;
             }
         }
     }
 
     /// Starts saving if a state directory is available.
     fn start_saving(&mut self) {
-        if self.keeper.is_some() {
+        if self.writer.is_some() {
             return;
         }
         let Some(directory) = conversations_directory(self.session) else { return };
         match SavedConversation::create(&directory) {
-            Ok(saved) => self.keeper = Some(ConversationWriter::new(saved, self.session.console.clone())),
+            Ok(saved) => self.writer = Some(ConversationWriter::new(saved, self.session.console.clone())),
             Err(error) => self.session.console.warn(format_args!("the conversation will not be saved: {error}")),
         }
     }

@@ -30,7 +30,7 @@ const MAX_QUEUED_REQUESTS: usize = 8;
 
 /// The control socket of a long-running host. Dropping it removes the socket; pending replies are still flushed.
 pub struct ControlSocket {
-    orders: mpsc::Receiver<PendingControlRequest>,
+    requests: mpsc::Receiver<PendingControlRequest>,
     _socket: SocketFile,
 }
 
@@ -77,16 +77,22 @@ impl ControlSocket {
 
     /// Opens a socket in a directory and returns the future that serves it. The future completes once the socket is
     /// closed and the last reply is sent.
-    fn open_in(directory: &Path, hello: ProcessIdentity) -> std::io::Result<(Self, impl Future<Output = ()> + use<>)> {
-        let (socket, listener) = SocketFile::bind(directory, hello.pid)?;
-        let (sender, orders) = mpsc::channel(MAX_QUEUED_REQUESTS);
-        Ok((Self { orders, _socket: socket }, socket_server::accept_connections(listener, Arc::new(hello), sender)))
+    fn open_in(
+        directory: &Path,
+        identity: ProcessIdentity,
+    ) -> std::io::Result<(Self, impl Future<Output = ()> + use<>)> {
+        let (socket, listener) = SocketFile::bind(directory, identity.pid)?;
+        let (sender, requests) = mpsc::channel(MAX_QUEUED_REQUESTS);
+        Ok((
+            Self { requests, _socket: socket },
+            socket_server::accept_connections(listener, Arc::new(identity), sender),
+        ))
     }
 
     /// Waits for the next request. Cancel-safe.
     pub async fn next(&mut self) -> PendingControlRequest {
-        match self.orders.recv().await {
-            Some(order) => order,
+        match self.requests.recv().await {
+            Some(request) => request,
             // The server task has ended.
             None => std::future::pending().await,
         }

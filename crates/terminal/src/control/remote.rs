@@ -26,7 +26,7 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(65);
 pub struct RunningWharf {
     pub pid: u32,
     lines: SocketLines,
-    asked: u64,
+    last_id: u64,
 }
 
 /// A response of a running `wharf`, serializable as a JSON document.
@@ -94,7 +94,7 @@ impl RunningWharf {
     async fn connect(socket: PathBuf) -> Option<(Self, ProcessIdentity)> {
         let stream = UnixStream::connect(socket).await.ok()?;
         stream.peer_cred().ok().filter(|peer| peer.uid() == effective_uid())?;
-        let mut remote = Self { pid: 0, lines: SocketLines::new(stream), asked: 0 };
+        let mut remote = Self { pid: 0, lines: SocketLines::new(stream), last_id: 0 };
         let hello: ProcessIdentity = serde_json::from_value(remote.call("hello", json!({})).await.ok()?).ok()?;
         remote.pid = hello.pid;
         Some((remote, hello))
@@ -102,8 +102,8 @@ impl RunningWharf {
 
     /// Sends a request and waits for the response.
     pub async fn call(&mut self, method: &str, params: Value) -> Result<Value, Failure> {
-        self.asked += 1;
-        let line = encode_request(self.asked, method, &params);
+        self.last_id += 1;
+        let line = encode_request(self.last_id, method, &params);
         let exchange = async {
             self.lines.send(line).await?;
             self.lines.next().await

@@ -35,14 +35,14 @@ enum AcceptEvent {
 /// Accepts connections until the request receiver is dropped, then waits for pending replies.
 pub async fn accept_connections(
     listener: StdListener,
-    hello: Arc<ProcessIdentity>,
-    orders: mpsc::Sender<PendingControlRequest>,
+    identity: Arc<ProcessIdentity>,
+    requests: mpsc::Sender<PendingControlRequest>,
 ) {
     let Ok(listener) = UnixListener::from_std(listener) else { return };
     let mut callers = JoinSet::new();
     loop {
-        match next_event(&listener, &mut callers, &orders).await {
-            AcceptEvent::Came(Ok(stream)) => accept_same_user(stream, &mut callers, &hello, &orders),
+        match next_event(&listener, &mut callers, &requests).await {
+            AcceptEvent::Came(Ok(stream)) => accept_same_user(stream, &mut callers, &identity, &requests),
             AcceptEvent::Came(Err(_)) => tokio::time::sleep(ACCEPT_RETRY_DELAY).await,
             AcceptEvent::Left => {}
             AcceptEvent::Over => break,
@@ -54,10 +54,10 @@ pub async fn accept_connections(
 async fn next_event(
     listener: &UnixListener,
     callers: &mut JoinSet<()>,
-    orders: &mpsc::Sender<PendingControlRequest>,
+    requests: &mpsc::Sender<PendingControlRequest>,
 ) -> AcceptEvent {
     tokio::select! {
-        () = orders.closed() => AcceptEvent::Over,
+        () = requests.closed() => AcceptEvent::Over,
         came = listener.accept(), if callers.len() < MAX_CONNECTIONS => AcceptEvent::Came(came.map(|(stream, _)| stream)),
         Some(_) = callers.join_next() => AcceptEvent::Left,
     }
@@ -68,27 +68,27 @@ async fn next_event(
 fn accept_same_user(
     stream: UnixStream,
     callers: &mut JoinSet<()>,
-    hello: &Arc<ProcessIdentity>,
-    orders: &mpsc::Sender<PendingControlRequest>,
+    identity: &Arc<ProcessIdentity>,
+    requests: &mpsc::Sender<PendingControlRequest>,
 ) {
     if stream.peer_cred().is_ok_and(|peer| peer.uid() == effective_uid()) {
-        callers.spawn(serve_connection(SocketLines::new(stream), Arc::clone(hello), orders.clone()));
+        callers.spawn(serve_connection(SocketLines::new(stream), Arc::clone(identity), requests.clone()));
     }
 }
 
 /// Serves one connection until it closes or a timeout expires.
 async fn serve_connection(
     mut lines: SocketLines,
-    hello: Arc<ProcessIdentity>,
-    orders: mpsc::Sender<PendingControlRequest>,
+    identity: Arc<ProcessIdentity>,
+    requests: mpsc::Sender<PendingControlRequest>,
 ) {
     loop {
         let line = tokio::select! {
             line = timeout(IO_TIMEOUT, lines.next()) => line,
-            () = orders.closed() => return,
+            () = requests.closed() => return,
         };
         let reply = match line {
-            Ok(Ok(Some(line))) => reply(&line, &hello, &orders).await,
+            Ok(Ok(Some(line))) => reply(&line, &identity, &requests).await,
             Ok(Err(error)) if error.kind() == std::io::ErrorKind::InvalidData => {
                 // The rest of that line cannot be distinguished from the next one.
                 let _ =
@@ -103,11 +103,11 @@ async fn serve_connection(
     }
 }
 
-async fn reply(line: &[u8], hello: &ProcessIdentity, orders: &mpsc::Sender<PendingControlRequest>) -> Vec<u8> {
+async fn reply(line: &[u8], identity: &ProcessIdentity, requests: &mpsc::Sender<PendingControlRequest>) -> Vec<u8> {
     let (id, called) = parse_call(line);
     let outcome = match called {
-        Ok(ControlCall::Hello) => Ok(serde_json::to_value(hello).unwrap_or_default()),
-        Ok(ControlCall::Asked(request)) => forward_request(request, orders).await,
+        Ok(ControlCall::Hello) => Ok(serde_json::to_value(identity).unwrap_or_default()),
+        Ok(ControlCall::Asked(request)) => forward_request(request, requests).await,
         Err(fault) => Err(fault),
     };
     encode_response(&id, outcome)
@@ -115,11 +115,11 @@ async fn reply(line: &[u8], hello: &ProcessIdentity, orders: &mpsc::Sender<Pendi
 
 async fn forward_request(
     request: ControlRequest,
-    orders: &mpsc::Sender<PendingControlRequest>,
+    requests: &mpsc::Sender<PendingControlRequest>,
 ) -> Result<Value, ControlError> {
     let (answer, answered) = oneshot::channel();
     let asked = async {
-        orders.send(PendingControlRequest { request, answer }).await.ok()?;
+        requests.send(PendingControlRequest { request, answer }).await.ok()?;
         answered.await.ok()
     };
     match timeout(REQUEST_TIMEOUT, asked).await {

@@ -9,7 +9,7 @@ use super::lines::{MAX_LINE_BYTES, SocketLines};
 use super::*;
 use crate::failure::FailureKind;
 
-fn hello(pid: u32, directory: &str) -> ProcessIdentity {
+fn identity(pid: u32, directory: &str) -> ProcessIdentity {
     let (version, configuration) = ("0".to_owned(), "usual".to_owned());
     ProcessIdentity { pid, directory: directory.to_owned(), version, configuration }
 }
@@ -29,13 +29,13 @@ impl SocketFixture {
     }
 
     fn open(&self, pid: u32, directory: &str) -> ControlSocket {
-        let (control, serving) = ControlSocket::open_in(&self.path(), hello(pid, directory)).unwrap();
+        let (control, serving) = ControlSocket::open_in(&self.path(), identity(pid, directory)).unwrap();
         tokio::spawn(serving);
         control
     }
 
     async fn find(&self, directory: &str) -> Option<RunningWharf> {
-        RunningWharf::find_in(&self.path(), &hello(0, directory)).await
+        RunningWharf::find_in(&self.path(), &identity(0, directory)).await
     }
 
     /// Sets the modification time far in the past.
@@ -60,9 +60,9 @@ async fn request_reaches_the_host_owner_and_reply_returns() {
     assert_eq!(remote.pid, 7);
     let answering = async {
         for expected in [ControlRequest::List, ControlRequest::One("git".to_owned()), ControlRequest::Reload] {
-            let order = control.next().await;
-            assert_eq!(order.request, expected);
-            order.succeed(json!({"items": [1]}));
+            let request = control.next().await;
+            assert_eq!(request.request, expected);
+            request.succeed(json!({"items": [1]}));
         }
         control.next().await.fail(&Failure::usage("there is no run").with_hint("begin one"));
         drop(control.next().await);
@@ -85,7 +85,7 @@ async fn request_reaches_the_host_owner_and_reply_returns() {
 #[tokio::test]
 async fn pending_replies_are_flushed_after_close() {
     let quay = SocketFixture::new();
-    let (mut control, serving) = ControlSocket::open_in(&quay.path(), hello(7, "/here")).unwrap();
+    let (mut control, serving) = ControlSocket::open_in(&quay.path(), identity(7, "/here")).unwrap();
     let serving = tokio::spawn(serving);
     let mut remote = quay.find("/here").await.unwrap();
     let answering = async {
@@ -107,7 +107,7 @@ async fn socket_is_private_and_removed_on_drop() {
     assert_eq!(quay.names(), [""; 0]);
     assert!(quay.find("/here").await.is_none());
     std::fs::set_permissions(quay.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let refused = ControlSocket::open_in(&quay.path(), hello(7, "/here")).err().unwrap();
+    let refused = ControlSocket::open_in(&quay.path(), identity(7, "/here")).err().unwrap();
     assert_eq!(refused.kind(), std::io::ErrorKind::PermissionDenied);
 }
 
@@ -122,7 +122,7 @@ async fn newest_process_of_the_same_directory_is_found() {
     assert_eq!(quay.find("/here").await.unwrap().pid, 3);
     drop(newer);
     assert_eq!(quay.find("/here").await.unwrap().pid, 2);
-    let other = ProcessIdentity { configuration: "other".to_owned(), ..hello(0, "/here") };
+    let other = ProcessIdentity { configuration: "other".to_owned(), ..identity(0, "/here") };
     assert!(RunningWharf::find_in(&quay.path(), &other).await.is_none());
 }
 
@@ -181,7 +181,7 @@ async fn concurrent_clients_are_served() {
     for _ in 0..20 {
         let path = quay.path();
         callers.spawn(async move {
-            let mut remote = RunningWharf::find_in(&path, &hello(0, "/here")).await.unwrap();
+            let mut remote = RunningWharf::find_in(&path, &identity(0, "/here")).await.unwrap();
             remote.call("mcp.list", json!({})).await.unwrap()
         });
     }

@@ -11,7 +11,7 @@ use rustyline::{
 use super::prompt_state::PromptState;
 use super::terminal_mode;
 
-/// A key that exit_key the line without entering it: Ctrl-C or Ctrl-D.
+/// A key that ends the line without entering it: Ctrl-C or Ctrl-D.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitKey {
     Interrupt,

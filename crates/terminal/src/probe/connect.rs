@@ -59,7 +59,7 @@ impl ProbeTarget {
             Err(broken) => Err(broken),
             Ok(connection) => self.examine(&mut steps, &connection).await,
         };
-        ProbeResult { steps, outcome, took: began.elapsed() }
+        ProbeResult { steps, outcome, duration: began.elapsed() }
     }
 
     /// Pings and lists the server. Caches the lists, so that an agent knows the tools of a lazy server.
@@ -188,9 +188,9 @@ fn failed_step(
     failure: &Failure,
     (entry, environment): (&ServerEntry, &Environment),
 ) -> ProbeStep {
-    let took = trace.and_then(ConnectTrace::failed_step).map(|step| step.duration).unwrap_or_default();
+    let duration = trace.and_then(ConnectTrace::failed_step).map(|step| step.duration).unwrap_or_default();
     let mut step = ProbeStep::new(code.stage(), StepState::Failed, UntrustedText::new(failure.error.message.as_str()))
-        .with_duration(took);
+        .with_duration(duration);
     step.evidence.extend(failure.error.stderr.iter().map(|line| format!("stderr: {}", escape_shortened(line))));
     match (&entry.spec, code) {
         (ServerSpec::Stdio(_), ProbeCode::PathNotFound) => step.evidence.extend(search_evidence(failure, environment)),
@@ -219,12 +219,12 @@ fn escape_shortened(text: &str) -> String {
 async fn ping(steps: &mut Vec<ProbeStep>, connection: &Connection) -> Result<(), Box<ProbeFailure>> {
     let began = Instant::now();
     let answered = connection.ping(RequestOptions::default()).await;
-    let took = began.elapsed();
+    let duration = began.elapsed();
     match answered {
-        Ok(()) => steps.push(ProbeStep::new("ping", StepState::Ok, "responded").with_duration(took)),
+        Ok(()) => steps.push(ProbeStep::new("ping", StepState::Ok, "responded").with_duration(duration)),
         Err(error) if error.is_error_response() => {
             steps.push(
-                ProbeStep::new("ping", StepState::Detour, escape_shortened(&error.to_string())).with_duration(took),
+                ProbeStep::new("ping", StepState::Detour, escape_shortened(&error.to_string())).with_duration(duration),
             );
         }
         Err(error) => return Err(fail_step(steps, connection, (ProbeCode::PingFailed, error), began)),

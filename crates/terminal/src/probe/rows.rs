@@ -30,12 +30,12 @@ pub fn render_steps(steps: &[ProbeStep], width: Option<usize>) -> String {
     let word_width = steps.iter().map(|step| step.state.label().1.len()).max().unwrap_or(0);
     for step in steps {
         let (mark, word, style) = step.state.label();
-        let took = step.took.map(|took| DurationText(took).to_string()).unwrap_or_default();
+        let duration = step.duration.map(|duration| DurationText(duration).to_string()).unwrap_or_default();
         let room = width.map_or(usize::MAX, |width| width.saturating_sub(26 + word_width).max(MIN_DETAIL_WIDTH));
         let detail =
             if step.state == StepState::Failed { step.detail.clone() } else { truncate_columns(&step.detail, room) };
         let head = format!(
-            "  {} {}{:gap$}{word:word_width$} {took:>8}  ",
+            "  {} {}{:gap$}{word:word_width$} {duration:>8}  ",
             paint(style, mark),
             paint(NAME, step.name),
             "",
@@ -66,7 +66,7 @@ pub fn step_document(step: &ProbeStep) -> ProbeStepDocument<'_> {
         name: step.name,
         ok: (step.state != StepState::NotReached).then_some(step.state != StepState::Failed),
         state: step.state,
-        duration_ms: step.took.map(millis),
+        duration_ms: step.duration.map(millis),
         detail: &step.detail,
         evidence: &step.evidence,
     }

@@ -22,16 +22,16 @@ pub struct TerminalElicitor {
     /// Values of `--answer`. If there are any, the user is not prompted.
     answers: Arc<[String]>,
     cwd: PathBuf,
-    misfit: mpsc::Sender<Failure>,
+    failure_tx: mpsc::Sender<Failure>,
 }
 
 impl TerminalElicitor {
-    /// Creates the elicitor. Sends a failure to `misfit` if an answer does not fit its question.
+    /// Creates the elicitor. Sends a failure to `failure_tx` if an answer does not fit its question.
     pub fn new(
         session: &CommandSession,
         answers: Vec<String>,
         allow_secrets: bool,
-        misfit: mpsc::Sender<Failure>,
+        failure_tx: mpsc::Sender<Failure>,
     ) -> Self {
         Self {
             console: session.console.clone(),
@@ -39,7 +39,7 @@ impl TerminalElicitor {
             allow_secrets,
             answers: answers.into(),
             cwd: session.environment.cwd.clone(),
-            misfit,
+            failure_tx,
         }
     }
 
@@ -50,7 +50,7 @@ impl TerminalElicitor {
         }
         match from_answers(question, &self.answers, &self.cwd) {
             Ok(answer) => answer,
-            Err(failure) => match self.misfit.try_send(failure.about_server(server)) {
+            Err(failure) => match self.failure_tx.try_send(failure.about_server(server)) {
                 Err(TrySendError::Closed(_)) => ElicitationResponse::Cancel,
                 // The first failure ends the command. Later ones are dropped.
                 Ok(()) | Err(TrySendError::Full(_)) => std::future::pending().await,

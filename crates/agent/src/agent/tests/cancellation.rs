@@ -5,10 +5,10 @@ use wharf_testkit::pty::PATIENCE;
 use super::*;
 
 /// Registers a tool that never returns. Returns counters of its starts and drops.
-fn register_hanging_tool(stage: &AgentFixture) -> (WaitableCounter, WaitableCounter) {
+fn register_hanging_tool(fixture: &AgentFixture) -> (WaitableCounter, WaitableCounter) {
     let (begun, left) = (WaitableCounter::new(), WaitableCounter::new());
     let (beginning, leaving) = (begun.clone(), left.clone());
-    stage.tool("hang", move |call| {
+    fixture.tool("hang", move |call| {
         let (beginning, leaving) = (beginning.clone(), DropReporter(leaving.clone(), call.progress));
         async move {
             let _leaving = leaving;
@@ -32,9 +32,9 @@ fn hanging_calls(times: usize) -> Answer {
 #[tokio::test]
 async fn cancelled_run_cancels_all_ten_calls_before_it_ends() {
     for format in FORMATS {
-        let stage = AgentFixture::with_responses([hanging_calls(10)]);
-        let (begun, left) = register_hanging_tool(&stage);
-        let agent = stage.agent(format).await;
+        let fixture = AgentFixture::with_responses([hanging_calls(10)]);
+        let (begun, left) = register_hanging_tool(&fixture);
+        let agent = fixture.agent(format).await;
         let mut run = agent.start_run(Conversation::default(), vec![TurnBlock::Text("go".into())]);
         begun.wait_for(10).await;
         assert_eq!(left.value(), 0);
@@ -49,16 +49,17 @@ async fn cancelled_run_cancels_all_ten_calls_before_it_ends() {
         assert_eq!(outcomes.collect::<Vec<_>>(), [["left"; 10], ["ended"; 10]].concat());
         let conversation = run.finish().await;
         assert_eq!(results(&conversation), ["!cancelled by the user"; 10]);
-        stage.check_continuation(&agent, conversation).await;
+        fixture.check_continuation(&agent, conversation).await;
     }
 }
 
 #[tokio::test]
 async fn queued_calls_are_not_started_after_cancellation() {
-    let stage = AgentFixture::with_responses([hanging_calls(10)]);
-    let (begun, left) = register_hanging_tool(&stage);
+    let fixture = AgentFixture::with_responses([hanging_calls(10)]);
+    let (begun, left) = register_hanging_tool(&fixture);
     let limits = AgentLimits { calls_at_once: 3, ..AgentLimits::default() };
-    let mut run = stage.agent_within(ApiFormat::Anthropic, limits).await.start_run(Conversation::default(), Vec::new());
+    let mut run =
+        fixture.agent_within(ApiFormat::Anthropic, limits).await.start_run(Conversation::default(), Vec::new());
     begun.wait_for(3).await;
     run.cancel();
     assert_eq!(results(&run.finish().await).len(), 10);
@@ -68,40 +69,42 @@ async fn queued_calls_are_not_started_after_cancellation() {
 #[tokio::test]
 async fn cancel_during_response_preserves_partial_text() {
     for format in FORMATS {
-        let stage = AgentFixture::with_responses([Answer::text(&"word ".repeat(100)).held_at("never", 5)]);
-        let agent = stage.agent(format).await;
+        let fixture = AgentFixture::with_responses([Answer::text(&"word ".repeat(100)).held_at("never", 5)]);
+        let agent = fixture.agent(format).await;
         let mut run = agent.start_run(Conversation::default(), vec![TurnBlock::Text("go".into())]);
         while !matches!(run.next_event().await, Some(RunEvent::Text(_))) {}
         run.cancel();
         let events = collect_events(&mut run).await;
         assert_eq!(run_ending(&events), Some(&RunEnding::Cancelled));
-        with_timeout(stage.modeld.wait_for_disconnect(1)).await;
+        with_timeout(fixture.modeld.wait_for_disconnect(1)).await;
         let conversation = run.finish().await;
         assert!(last_words(&conversation).starts_with("word "), "{format}: {conversation:?}");
-        stage.check_continuation(&agent, conversation).await;
+        fixture.check_continuation(&agent, conversation).await;
     }
 }
 
 #[tokio::test]
 async fn cancel_before_response_preserves_user_turn_once() {
-    let stage = AgentFixture::with_responses([Answer::text("late").held_at("never", 0)]);
-    let agent = stage.agent(ApiFormat::ChatCompletions).await;
+    let fixture = AgentFixture::with_responses([Answer::text("late").held_at("never", 0)]);
+    let agent = fixture.agent(ApiFormat::ChatCompletions).await;
     let mut run = agent.start_run(Conversation::default(), vec![TurnBlock::Text("go on".into())]);
-    with_timeout(stage.modeld.wait_for_request(1)).await;
+    with_timeout(fixture.modeld.wait_for_request(1)).await;
     run.cancel();
     let conversation = run.finish().await;
-    with_timeout(stage.modeld.wait_for_disconnect(1)).await;
+    with_timeout(fixture.modeld.wait_for_disconnect(1)).await;
     assert_eq!(conversation.turns.len(), 1);
-    stage.check_continuation(&agent, conversation).await;
-    assert_eq!(stage.modeld.requests()[1].body["messages"], json!([{ "role": "user", "content": "go on" }]));
+    fixture.check_continuation(&agent, conversation).await;
+    assert_eq!(fixture.modeld.requests()[1].body["messages"], json!([{ "role": "user", "content": "go on" }]));
 }
 
 #[tokio::test]
 async fn dropped_run_cancels_its_calls() {
-    let stage = AgentFixture::with_responses([hanging_calls(4)]);
-    let (begun, left) = register_hanging_tool(&stage);
-    let run =
-        stage.agent(ApiFormat::Responses).await.start_run(Conversation::default(), vec![TurnBlock::Text("go".into())]);
+    let fixture = AgentFixture::with_responses([hanging_calls(4)]);
+    let (begun, left) = register_hanging_tool(&fixture);
+    let run = fixture
+        .agent(ApiFormat::Responses)
+        .await
+        .start_run(Conversation::default(), vec![TurnBlock::Text("go".into())]);
     begun.wait_for(4).await;
     drop(run);
     left.wait_for(4).await;

@@ -9,9 +9,9 @@ use crate::provider::ModelError;
 async fn retry_event_precedes_the_response() {
     for format in FORMATS {
         let busy = Answer::fail(AnswerFailure::Status(503, Some("0".into())));
-        let stage = AgentFixture::with_responses([busy, Answer::text("done")]);
-        let agent = stage.agent(format).await;
-        let (events, conversation) = stage.run_to_end(&agent, Conversation::default(), "go").await;
+        let fixture = AgentFixture::with_responses([busy, Answer::text("done")]);
+        let agent = fixture.agent(format).await;
+        let (events, conversation) = fixture.run_to_end(&agent, Conversation::default(), "go").await;
         assert_eq!(last_words(&conversation), "done");
         let [RunEvent::Turn(_), RunEvent::RequestSent { request: 1 }, wait, RunEvent::Text(_), ..] = events.as_slice()
         else {
@@ -23,8 +23,8 @@ async fn retry_event_precedes_the_response() {
 
 #[tokio::test]
 async fn run_can_be_cancelled_during_retry_delay() {
-    let stage = AgentFixture::with_responses([Answer::fail(AnswerFailure::Status(503, Some("60".into())))]);
-    let agent = stage.agent(ApiFormat::Anthropic).await;
+    let fixture = AgentFixture::with_responses([Answer::fail(AnswerFailure::Status(503, Some("60".into())))]);
+    let agent = fixture.agent(ApiFormat::Anthropic).await;
     let mut run = agent.start_run(Conversation::default(), vec![TurnBlock::Text("go".into())]);
     while !matches!(run.next_event().await, Some(RunEvent::Waiting { .. })) {}
     run.cancel();

@@ -35,10 +35,10 @@ fn fixture(answer: Result<(), CallRefusal>, turns: Vec<Answer>) -> (AgentFixture
 /// U6.
 #[tokio::test]
 async fn duration_of_a_call_excludes_the_wait_for_the_person() {
-    let (stage, asked) = fixture(Ok(()), vec![echo_response(&["a"]), Answer::text("done")]);
-    stage.echo();
-    let agent = stage.agent(ApiFormat::Anthropic).await;
-    let (events, _) = stage.run_to_end(&agent, Conversation::default(), "go").await;
+    let (fixture, asked) = fixture(Ok(()), vec![echo_response(&["a"]), Answer::text("done")]);
+    fixture.echo();
+    let agent = fixture.agent(ApiFormat::Anthropic).await;
+    let (events, _) = fixture.run_to_end(&agent, Conversation::default(), "go").await;
     let durations = events.iter().filter_map(|event| match event {
         RunEvent::CallEnded { report, .. } => Some(report.duration),
         _ => None,
@@ -53,10 +53,10 @@ async fn duration_of_a_call_excludes_the_wait_for_the_person() {
 async fn denied_call_is_not_asked_again_in_the_same_run() {
     let no = CallRefusal::new(RefusalReason::SaidNo { because: None });
     let turns = vec![echo_response(&["a"]), echo_response(&["a"]), echo_response(&["b"]), Answer::text("done")];
-    let (stage, asked) = fixture(Err(no), turns);
-    stage.echo();
-    let agent = stage.agent(ApiFormat::Anthropic).await;
-    let (_, conversation) = stage.run_to_end(&agent, Conversation::default(), "go").await;
+    let (fixture, asked) = fixture(Err(no), turns);
+    fixture.echo();
+    let agent = fixture.agent(ApiFormat::Anthropic).await;
+    let (_, conversation) = fixture.run_to_end(&agent, Conversation::default(), "go").await;
     let results_text = results(&conversation);
     assert_eq!(asked.load(Ordering::SeqCst), 2, "{results_text:?}");
     assert_eq!(
@@ -65,8 +65,8 @@ async fn denied_call_is_not_asked_again_in_the_same_run() {
     );
     assert!(results_text[1].starts_with("!not executed, and the user was not asked again"), "{results_text:?}");
     // The next message of the person may lead to the same question.
-    stage.modeld.push_answer(echo_response(&["a"]));
-    stage.modeld.push_answer(Answer::text("done"));
-    stage.run_to_end(&agent, conversation, "try again").await;
+    fixture.modeld.push_answer(echo_response(&["a"]));
+    fixture.modeld.push_answer(Answer::text("done"));
+    fixture.run_to_end(&agent, conversation, "try again").await;
     assert_eq!(asked.load(Ordering::SeqCst), 3);
 }

@@ -21,12 +21,12 @@ fn delegation_script(call: Answer) -> Script {
     Script::default().when(text("the task"), call).when(text("begin"), Answer::call("Agent", task))
 }
 
-async fn stage(script: Script) -> AgentFixture {
-    let stage = AgentFixture::new(script);
-    let model = stage.model(ApiFormat::Anthropic).await;
-    let sub_agent = SubAgent::new(model, &stage.registry, AgentLimits::default());
-    stage.registry.register(Arc::new(sub_agent.with_effort(Some(ReasoningEffort::Low))));
-    stage
+async fn fixture(script: Script) -> AgentFixture {
+    let fixture = AgentFixture::new(script);
+    let model = fixture.model(ApiFormat::Anthropic).await;
+    let sub_agent = SubAgent::new(model, &fixture.registry, AgentLimits::default());
+    fixture.registry.register(Arc::new(sub_agent.with_effort(Some(ReasoningEffort::Low))));
+    fixture
 }
 
 #[tokio::test]
@@ -34,19 +34,19 @@ async fn last_message_is_the_outcome_and_caller_is_sub_agent() {
     let script = delegation_script(Answer::call("ping", json!({})))
         .when(result("found pong"), Answer::text("done"))
         .when(result("pong"), Answer::text("found pong"));
-    let stage = stage(script).await;
+    let fixture = fixture(script).await;
     let callers = WaitableCounter::new();
-    let (seen, notes) = (callers.clone(), stage.registry.notes().clone());
-    stage.tool("ping", move |call: ToolInvocation| {
+    let (seen, notes) = (callers.clone(), fixture.registry.notes().clone());
+    fixture.tool("ping", move |call: ToolInvocation| {
         if call.caller == (ToolCaller { name: "sub-agent".into(), consent: wharf_tools::CallerConsent::Ask }) {
             seen.add();
         }
         notes.push("files", "for the agent above");
         async { Ok(ToolOutcome::from_text("pong")) }
     });
-    let agent = stage.agent(ApiFormat::Anthropic).await;
-    let (events, conversation) = stage.run_to_end(&agent, Conversation::default(), "begin").await;
-    assert_eq!(run_ending(&events), Some(&RunEnding::Done), "{:?}", stage.modeld.refusals());
+    let agent = fixture.agent(ApiFormat::Anthropic).await;
+    let (events, conversation) = fixture.run_to_end(&agent, Conversation::default(), "begin").await;
+    assert_eq!(run_ending(&events), Some(&RunEnding::Done), "{:?}", fixture.modeld.refusals());
     assert_eq!((results(&conversation), last_words(&conversation)), (vec!["found pong".into()], "done"));
     let message = events.iter().find_map(|event| match event {
         RunEvent::CallProgress { progress, .. } => progress.message.clone(),
@@ -54,8 +54,8 @@ async fn last_message_is_the_outcome_and_caller_is_sub_agent() {
     });
     assert_eq!((message.as_deref(), callers.value()), (Some("look for it: ping"), 1));
     let noted = |request: &Recorded| request.body.to_string().contains("for the agent above");
-    assert_eq!(stage.modeld.requests().iter().map(noted).collect::<Vec<_>>(), [false, false, false, true]);
-    let offered: Vec<Vec<String>> = stage
+    assert_eq!(fixture.modeld.requests().iter().map(noted).collect::<Vec<_>>(), [false, false, false, true]);
+    let offered: Vec<Vec<String>> = fixture
         .modeld
         .requests()
         .iter()
@@ -70,16 +70,16 @@ async fn sub_agent_has_no_agent_tool_and_no_late_tools() {
         .when(result("unknown tool Agent"), Answer::text("found out"))
         .when(result("added"), Answer::call("late", json!({})).with_block(Say::call("Agent", json!({}))))
         .when(result("found out"), Answer::text("done"));
-    let stage = Arc::new(stage(script).await);
-    let adding = Arc::downgrade(&stage);
-    stage.tool("add", move |_| {
+    let fixture = Arc::new(fixture(script).await);
+    let adding = Arc::downgrade(&fixture);
+    fixture.tool("add", move |_| {
         adding.upgrade().unwrap().tool("late", async |_| Ok(ToolOutcome::from_text("too late")));
         async { Ok(ToolOutcome::from_text("added")) }
     });
-    let agent = stage.agent(ApiFormat::Anthropic).await;
-    let (events, _) = stage.run_to_end(&agent, Conversation::default(), "begin").await;
-    assert_eq!(run_ending(&events), Some(&RunEnding::Done), "{:?}", stage.modeld.refusals());
-    let body = stage.modeld.requests()[3].body.to_string();
+    let agent = fixture.agent(ApiFormat::Anthropic).await;
+    let (events, _) = fixture.run_to_end(&agent, Conversation::default(), "begin").await;
+    assert_eq!(run_ending(&events), Some(&RunEnding::Done), "{:?}", fixture.modeld.refusals());
+    let body = fixture.modeld.requests()[3].body.to_string();
     assert!(body.contains("unknown tool late") && !body.contains("too late"), "{body}");
 }
 
@@ -87,9 +87,9 @@ async fn sub_agent_has_no_agent_tool_and_no_late_tools() {
 async fn unfinished_sub_agent_reports_the_reason() {
     let script = delegation_script(Answer { stop: Some(wharf_testkit::modeld::Stop::Refusal), ..Answer::text("no") })
         .when(result("the model refused"), Answer::text("done"));
-    let stage = stage(script).await;
-    let agent = stage.agent(ApiFormat::Anthropic).await;
-    let (_, conversation) = stage.run_to_end(&agent, Conversation::default(), "begin").await;
+    let fixture = fixture(script).await;
+    let agent = fixture.agent(ApiFormat::Anthropic).await;
+    let (_, conversation) = fixture.run_to_end(&agent, Conversation::default(), "begin").await;
     assert_eq!(results(&conversation), ["!the sub-agent did not finish: the model refused\nIts last message: no"]);
 }
 
@@ -103,18 +103,19 @@ fn endless_script() -> Script {
 
 #[tokio::test]
 async fn sub_agent_requests_count_against_the_parent_limit() {
-    let stage = stage(endless_script()).await;
+    let fixture = fixture(endless_script()).await;
     let number = AtomicUsize::new(0);
-    stage.tool("ping", move |_| {
+    fixture.tool("ping", move |_| {
         let pong = format!("pong {}", number.fetch_add(1, Ordering::SeqCst));
         async { Ok(ToolOutcome::from_text(pong)) }
     });
     for (requests, own) in [(4, 1), (40, 2)] {
-        let before = stage.modeld.requests().len();
-        let agent = stage.agent_within(ApiFormat::Anthropic, AgentLimits { requests, ..AgentLimits::default() }).await;
-        let (events, _) = stage.run_to_end(&agent, Conversation::default(), "begin").await;
-        assert_eq!(run_ending(&events), Some(&RunEnding::OutOfRequests), "{:?}", stage.modeld.refusals());
-        assert_eq!(stage.modeld.requests().len() - before, usize::try_from(requests).unwrap());
+        let before = fixture.modeld.requests().len();
+        let agent =
+            fixture.agent_within(ApiFormat::Anthropic, AgentLimits { requests, ..AgentLimits::default() }).await;
+        let (events, _) = fixture.run_to_end(&agent, Conversation::default(), "begin").await;
+        assert_eq!(run_ending(&events), Some(&RunEnding::OutOfRequests), "{:?}", fixture.modeld.refusals());
+        assert_eq!(fixture.modeld.requests().len() - before, usize::try_from(requests).unwrap());
         let asked = events.iter().filter(|event| matches!(event, RunEvent::RequestSent { .. })).count();
         let delegated = events.iter().filter_map(|event| match event {
             RunEvent::Delegated { requests, .. } => Some(*requests),
@@ -129,17 +130,17 @@ async fn sub_agent_reports_usage_and_inherits_effort() {
     let script = delegation_script(Answer::call("ping", json!({})))
         .when(result("found pong"), Answer::text("done"))
         .when(result("pong"), Answer::text("found pong"));
-    let stage = stage(script).await;
-    stage.tool("ping", async |_| Ok(ToolOutcome::from_text("pong")));
-    let agent = stage.agent(ApiFormat::Anthropic).await;
-    let (events, _) = stage.run_to_end(&agent, Conversation::default(), "begin").await;
+    let fixture = fixture(script).await;
+    fixture.tool("ping", async |_| Ok(ToolOutcome::from_text("pong")));
+    let agent = fixture.agent(ApiFormat::Anthropic).await;
+    let (events, _) = fixture.run_to_end(&agent, Conversation::default(), "begin").await;
     let own = events.iter().filter(|event| matches!(event, RunEvent::Usage { .. })).count();
     let delegated: Vec<&RunEvent> = events.iter().filter(|event| matches!(event, RunEvent::Delegated { .. })).collect();
     let [RunEvent::Delegated { requests: 2, input, output, .. }] = &delegated[..] else { panic!("{delegated:?}") };
     assert!((own, *input > 0, *output > 0) == (2, true, true), "{delegated:?}");
     let thinks = |request: &Recorded| request.body.get("thinking").is_some();
     // The request after a call without reasoning is sent without thinking parameters.
-    assert!(stage.modeld.requests()[..2].iter().all(thinks));
+    assert!(fixture.modeld.requests()[..2].iter().all(thinks));
 }
 
 /// Wraps a sub-agent and captures the progress sink of the parent run.
@@ -158,14 +159,14 @@ impl Tool for SinkCapturingSubAgent {
 
 #[tokio::test]
 async fn parent_cancel_cancels_sub_agent_calls_first() {
-    let stage =
+    let fixture =
         AgentFixture::new(delegation_script(Answer::call("hang", json!({})).with_block(Say::call("hang", json!({})))));
-    let sub_agent = SubAgent::new(stage.model(ApiFormat::Anthropic).await, &stage.registry, AgentLimits::default());
+    let sub_agent = SubAgent::new(fixture.model(ApiFormat::Anthropic).await, &fixture.registry, AgentLimits::default());
     let sink = Arc::<Mutex<Option<ProgressSink>>>::default();
-    stage.registry.register(Arc::new(SinkCapturingSubAgent(sub_agent, sink.clone())));
+    fixture.registry.register(Arc::new(SinkCapturingSubAgent(sub_agent, sink.clone())));
     let (begun, left) = (WaitableCounter::new(), WaitableCounter::new());
     let (beginning, leaving) = (begun.clone(), left.clone());
-    stage.tool("hang", move |_| {
+    fixture.tool("hang", move |_| {
         let (beginning, leaving) = (beginning.clone(), DropReporter(leaving.clone(), sink.lock().unwrap().clone()));
         async move {
             let _leaving = leaving;
@@ -173,7 +174,7 @@ async fn parent_cancel_cancels_sub_agent_calls_first() {
             std::future::pending().await
         }
     });
-    let mut run = stage
+    let mut run = fixture
         .agent(ApiFormat::Anthropic)
         .await
         .start_run(Conversation::default(), vec![TurnBlock::Text("begin".into())]);

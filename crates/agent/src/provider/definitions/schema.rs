@@ -33,7 +33,8 @@ pub(super) fn compile_schema(format: ApiFormat, schema: &RawJson) -> Result<RawJ
     if schema.as_bytes().len() > MAX_SCHEMA_BYTES {
         return Err(UnencodableReason::TooLarge);
     }
-    let mut writer = SchemaCompiler { format, root: schema, trail: Vec::new(), left: MAX_SUBSCHEMAS };
+    let mut writer =
+        SchemaCompiler { format, root: schema, open_references: Vec::new(), subschemas_left: MAX_SUBSCHEMAS };
     let SchemaNode::Object(members) = writer.compile_subschema(schema, 0)? else {
         return Err(UnencodableReason::NotObject);
     };
@@ -49,13 +50,13 @@ struct SchemaCompiler<'a> {
     format: ApiFormat,
     root: &'a RawJson,
     /// References being inlined, to detect cycles.
-    trail: Vec<String>,
-    left: usize,
+    open_references: Vec<String>,
+    subschemas_left: usize,
 }
 
 impl SchemaCompiler<'_> {
     fn compile_subschema(&mut self, schema: &RawJson, depth: usize) -> Result<SchemaNode, UnencodableReason> {
-        self.left = self.left.checked_sub(1).ok_or(UnencodableReason::TooLarge)?;
+        self.subschemas_left = self.subschemas_left.checked_sub(1).ok_or(UnencodableReason::TooLarge)?;
         if depth > MAX_SCHEMA_DEPTH {
             return Err(UnencodableReason::TooLarge);
         }
@@ -111,15 +112,15 @@ impl SchemaCompiler<'_> {
         depth: usize,
     ) -> Result<Vec<(String, SchemaNode)>, UnencodableReason> {
         let reference: String = reference.decode(&SCHEMA_LIMITS).map_err(withheld_reason)?;
-        if self.trail.contains(&reference) {
+        if self.open_references.contains(&reference) {
             return Err(UnencodableReason::Reference(reference));
         }
         let Some(target) = resolve_pointer(self.root, &reference) else {
             return Err(UnencodableReason::Reference(reference));
         };
-        self.trail.push(reference);
+        self.open_references.push(reference);
         let node = self.compile_subschema(&target, depth + 1)?;
-        self.trail.pop();
+        self.open_references.pop();
         Ok(match node {
             SchemaNode::Object(members) => members,
             // A boolean schema adds no constraints here.

@@ -40,7 +40,7 @@ impl MachineFixture {
 
     fn in_first_request() -> Self {
         let mut fixture = Self::new(Conversation::default(), "hi", AgentLimits::default());
-        fixture.gather();
+        fixture.prepare_request();
         fixture
     }
 
@@ -72,7 +72,7 @@ impl MachineFixture {
         self.take(effects);
     }
 
-    fn gather(&mut self) {
+    fn prepare_request(&mut self) {
         self.step(RunInput::RequestPrepared(RequestInputs { notes: Vec::new(), tool_offer: all_tools_offer() }));
     }
 
@@ -94,7 +94,7 @@ impl MachineFixture {
         for (id, (_, result)) in std::mem::take(&mut self.open).into_iter().zip(calls) {
             self.end_call(&id, result);
         }
-        self.gather();
+        self.prepare_request();
     }
 
     fn end_call(&mut self, id: &str, text: &str) {
@@ -216,7 +216,7 @@ fn results_follow_call_order_in_one_turn() {
     for id in ["3", "1", "1", "nobody", "2"] {
         fixture.end_call(id, &format!("r{id}"));
     }
-    fixture.gather();
+    fixture.prepare_request();
     fixture.check("hi | ~ look !1 !2 !3 | ?1=r1 ?2=r2 ?3=r3", None);
     assert_eq!(
         fixture.done,
@@ -232,7 +232,7 @@ fn malformed_call_gets_error_result_without_execution() {
     let TurnBlock::ToolCall { id, name, arguments, .. } = call("1", "a") else { panic!() };
     fixture
         .answer(&[TurnBlock::ToolCall { id, name, arguments, malformed: Some("{\"a".into()) }], StopReason::ToolCalls);
-    fixture.gather();
+    fixture.prepare_request();
     fixture.check("hi | !1 | -1", None);
     assert_eq!(fixture.done, ["prepare request", "send request", "prepare request", "send request"]);
     let TurnBlock::ToolResult { content, .. } = &fixture.machine.conversation().turns[2].blocks[0] else { panic!() };
@@ -250,7 +250,7 @@ fn complete_calls_of_truncated_response_are_executed() {
     for id in ["1", "3"] {
         fixture.end_call(id, &format!("r{id}"));
     }
-    fixture.gather();
+    fixture.prepare_request();
     fixture.check("hi | look !1 !2 !3 !4 | ?1=r1 -2 ?3=r3 -4", None);
     fixture.model(ModelEvent::BlockDone(call("5", "c")));
     fixture.model(ModelEvent::TextDelta("and th".into()));
@@ -263,7 +263,7 @@ fn paused_response_continues_in_same_turn() {
     let mut fixture = MachineFixture::in_first_request();
     fixture.answer(&[text("wait")], StopReason::Paused);
     assert!(!fixture.machine.takes_notes());
-    fixture.gather();
+    fixture.prepare_request();
     fixture.answer(&[text("done")], StopReason::EndTurn);
     fixture.check("hi | wait done", Some(RunEnding::Done));
 }
@@ -303,7 +303,7 @@ fn failed_run_can_be_retried() {
     let conversation = || fixture.machine.conversation().as_ref().clone();
     for (user_input, turns) in [("hi", "hi"), ("", "hi"), ("ho", "hi ho")] {
         let mut again = MachineFixture::new(conversation(), user_input, AgentLimits::default());
-        again.gather();
+        again.prepare_request();
         again.check(turns, None);
     }
     let mut fixture = MachineFixture::in_first_request();
@@ -311,7 +311,7 @@ fn failed_run_can_be_retried() {
     fixture.step(RunInput::Failed(ModelError::Incomplete));
     fixture.check("hi | hel", Some(RunEnding::Failed(ModelError::Incomplete)));
     let mut again = MachineFixture::new(fixture.machine.conversation().as_ref().clone(), "", AgentLimits::default());
-    again.gather();
+    again.prepare_request();
     again.check("hi | hel | Continue.", None);
 }
 
@@ -350,7 +350,7 @@ fn call_in_the_final_answer_is_not_executed() {
     assert_eq!(find_defect(fixture.machine.conversation()), None);
     let limits = AgentLimits { requests: 6, ..AgentLimits::default() };
     let mut fixture = MachineFixture::new(Conversation::default(), "hi", limits);
-    fixture.gather();
+    fixture.prepare_request();
     (0..6).for_each(|_| fixture.round(&[("a", "same")]));
     assert_eq!(fixture.run_ending(), Some(&RunEnding::Looping), "no request is left for an answer");
 }
@@ -376,7 +376,7 @@ fn varied_calls_do_not_end_the_run() {
 fn request_limit_ends_the_run() {
     let mut fixture =
         MachineFixture::new(Conversation::default(), "hi", AgentLimits { requests: 2, ..AgentLimits::default() });
-    fixture.gather();
+    fixture.prepare_request();
     fixture.round(&[("a", "1")]);
     fixture.round(&[("a", "2")]);
     fixture.check("hi | !0 | ?0=1 | !0_2 | ?0_2=2", Some(RunEnding::OutOfRequests));

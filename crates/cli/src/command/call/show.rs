@@ -18,7 +18,7 @@ pub struct FinishedCall<'a> {
     pub server: &'a str,
     pub tool: &'a str,
     pub answer: &'a ToolResult,
-    pub took: Duration,
+    pub duration: Duration,
     /// Directory to save binary content to.
     pub save: Option<&'a Path>,
 }
@@ -45,7 +45,7 @@ struct CallDocument<'a> {
 ///
 /// Fails if the tool reports an error, or if the output cannot be written.
 pub fn show(session: &CommandSession, answered: &FinishedCall<'_>) -> CommandResult {
-    let FinishedCall { server, tool, answer, took, save } = answered;
+    let FinishedCall { server, tool, answer, duration, save } = answered;
     let mut save_directory = save.map(|path| SaveDirectory::open(session, path, &[server, tool])).transpose()?;
     let output = output_text(answer, save_directory.as_mut())?;
     let failure = answer.is_error.then(|| tool_failure(server, tool, &output));
@@ -61,7 +61,7 @@ pub fn show(session: &CommandSession, answered: &FinishedCall<'_>) -> CommandRes
                 content: answer.content_raw.as_ref().unwrap_or(&none),
                 server,
                 tool,
-                duration_ms: millis(*took),
+                duration_ms: millis(*duration),
                 saved: save_directory.as_ref().map(SaveDirectory::saved),
             },
         )?;

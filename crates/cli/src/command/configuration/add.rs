@@ -54,7 +54,7 @@ pub struct AddArgs {
     #[command(flatten)]
     flags: AddFlags,
     #[command(flatten)]
-    storing: EntryDestination,
+    destination: EntryDestination,
 }
 
 /// Destination of an entry.
@@ -73,7 +73,7 @@ pub struct EntryDestination {
 
 impl AddArgs {
     pub fn common(&self) -> CommonArgs {
-        self.storing.common()
+        self.destination.common()
     }
 }
 
@@ -121,7 +121,7 @@ pub async fn run(args: AddArgs, session: &CommandSession) -> CommandResult {
     for (place, secret) in asked.iter().zip(&secrets) {
         entry::insert_secret(&mut entry, place, secret);
     }
-    validate_and_write(session, &name, entry, &args.storing).await
+    validate_and_write(session, &name, entry, &args.destination).await
 }
 
 /// Parses a server name.
@@ -144,9 +144,9 @@ pub async fn validate_and_write(
     session: &CommandSession,
     name: &ServerName,
     mut entry: Map<String, Value>,
-    storing: &EntryDestination,
+    destination: &EntryDestination,
 ) -> CommandResult {
-    relative_paths::adapt_relative_paths(session, storing.scope, name.as_str(), &mut entry).await;
+    relative_paths::adapt_relative_paths(session, destination.scope, name.as_str(), &mut entry).await;
     let entry = &entry;
     let draft = validate_entry(name, entry);
     // An entry that only disables a server of a lower layer describes no server itself.
@@ -159,12 +159,12 @@ pub async fn validate_and_write(
     for warning in without_places(draft.warnings) {
         session.console.warn(line_of(&warning));
     }
-    if storing.scope == ConfigScope::Local {
+    if destination.scope == ConfigScope::Local {
         session.console.warn("scope `local` is not supported: writing to the project's configuration");
     }
-    let writing = EntryWrite { name, entry, replace: storing.replace, approve: !is_switch };
-    let written = write_entry(session, storing.scope, &writing)?;
-    report_added(session, &AddedEntry { name, entry, written: &written, scope: storing.scope })?;
+    let writing = EntryWrite { name, entry, replace: destination.replace, approve: !is_switch };
+    let written = write_entry(session, destination.scope, &writing)?;
+    report_added(session, &AddedEntry { name, entry, written: &written, scope: destination.scope })?;
     Ok(CommandEnding::Fine)
 }
 

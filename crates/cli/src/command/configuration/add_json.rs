@@ -25,12 +25,12 @@ pub struct AddJsonArgs {
     #[arg(value_name = "JSON", allow_hyphen_values = true)]
     entry: String,
     #[command(flatten)]
-    storing: EntryDestination,
+    destination: EntryDestination,
 }
 
 impl AddJsonArgs {
     pub fn common(&self) -> CommonArgs {
-        self.storing.common()
+        self.destination.common()
     }
 }
 
@@ -40,7 +40,7 @@ pub async fn run(args: &AddJsonArgs, session: &CommandSession) -> CommandResult 
         "-" => parse_object(&stdin::read_all().await.map_err(Failure::other)?)?,
         text => parse_object(text)?,
     };
-    validate_and_write(session, &name, entry, &args.storing).await
+    validate_and_write(session, &name, entry, &args.destination).await
 }
 
 /// Parses a JSON object. The failure does not repeat the text, which may hold secrets.

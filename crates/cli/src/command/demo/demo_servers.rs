@@ -34,7 +34,7 @@ pub struct DemoServers<'a> {
     pub session: &'a CommandSession,
     pub answers: AnswerSource,
     /// Records the questions of the servers.
-    pub overheard: QuestionRecorder,
+    pub recorder: QuestionRecorder,
     services: ClientServices,
     /// Empty until all servers are connected.
     pub servers: Vec<Connection>,
@@ -64,13 +64,13 @@ impl CancellationCounter {
 impl<'a> DemoServers<'a> {
     pub fn new(session: &'a CommandSession, answers: AnswerSource) -> Result<Self, Failure> {
         let given: &[&str] = if answers == AnswerSource::Tour { &[AUTOMATIC_ANSWER] } else { &[] };
-        let (overheard, services) = QuestionRecorder::wrap(ServiceArgs::with_answers(given).prepare(session)?.services);
+        let (recorder, services) = QuestionRecorder::wrap(ServiceArgs::with_answers(given).prepare(session)?.services);
         let program = std::env::current_exe()
             .map_err(|error| Failure::other(format_args!("cannot determine the path of this program: {error}")))?;
         Ok(Self {
             session,
             answers,
-            overheard,
+            recorder,
             services: services.tasks(),
             servers: Vec::new(),
             cancellations: Arc::default(),

@@ -72,9 +72,9 @@ pub async fn close(cast: &DemoServers<'_>) -> SceneResult {
         cast.servers.iter().filter_map(|server| server.facts().process).map(|process| process.pid).collect();
     let began = std::time::Instant::now();
     cast.session.close().await;
-    let took = DurationText(began.elapsed());
+    let duration = DurationText(began.elapsed());
     let left = leftover_processes(&pids);
     ensure(left.is_empty(), &format!("processes left running: {left:?}"))?;
     let pids = pids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    Ok(vec![format!("closed in {took}; processes {pids} and their guards have exited")])
+    Ok(vec![format!("closed in {duration}; processes {pids} and their guards have exited")])
 }

@@ -23,11 +23,11 @@ pub struct QuestionRecorder(Arc<Mutex<Vec<String>>>);
 impl QuestionRecorder {
     /// Wraps the elicitor of these services so that its questions are recorded.
     pub fn wrap(mut services: ClientServices) -> (Self, ClientServices) {
-        let overheard = Self::default();
+        let recorder = Self::default();
         if let Some(person) = services.elicitation.take() {
-            services = services.elicitation(RecordingElicitor { person, overheard: overheard.clone() });
+            services = services.elicitation(RecordingElicitor { person, recorder: recorder.clone() });
         }
-        (overheard, services)
+        (recorder, services)
     }
 
     fn take(&self) -> Vec<String> {
@@ -37,7 +37,7 @@ impl QuestionRecorder {
 
 struct RecordingElicitor {
     person: Arc<dyn Elicitor>,
-    overheard: QuestionRecorder,
+    recorder: QuestionRecorder,
 }
 
 impl Elicitor for RecordingElicitor {
@@ -51,7 +51,7 @@ impl Elicitor for RecordingElicitor {
             Elicitation::Url(page) => page.message.clone(),
         };
         let text = UntrustedText::new(text).truncate(200).to_string();
-        self.overheard.0.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{server} asks: {text}"));
+        self.recorder.0.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{server} asks: {text}"));
         self.person.elicit(server, question)
     }
 
@@ -62,7 +62,7 @@ impl Elicitor for RecordingElicitor {
 
 pub async fn question(cast: &DemoServers<'_>) -> SceneResult {
     let answer = call_tool(cast.north(), "book_berth", "{}").await?;
-    let mut lines: Vec<String> = cast.overheard.take().iter().map(|asked| format!("book_berth  →  {asked}")).collect();
+    let mut lines: Vec<String> = cast.recorder.take().iter().map(|asked| format!("book_berth  →  {asked}")).collect();
     ensure(lines.len() == 1, "book_berth should ask once")?;
     if cast.answers == AnswerSource::Tour {
         lines.push(

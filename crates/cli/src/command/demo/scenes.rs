@@ -92,12 +92,12 @@ pub async fn parallel(cast: &DemoServers<'_>) -> SceneResult {
     while let Some(joined) = calls.join_next().await {
         joined.map_err(|error| error.to_string())?.map_err(error_text)?;
     }
-    let took = began.elapsed();
-    ensure(took < CALL_DURATION * PARALLEL_CALLS / 2, "the calls should run in parallel")?;
+    let duration = began.elapsed();
+    ensure(duration < CALL_DURATION * PARALLEL_CALLS / 2, "the calls should run in parallel")?;
     Ok(vec![format!(
         "{PARALLEL_CALLS} calls of {} each, together: {}",
         DurationText(CALL_DURATION),
-        DurationText(took)
+        DurationText(duration)
     )])
 }
 

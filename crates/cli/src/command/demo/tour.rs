@@ -55,7 +55,7 @@ impl<'a> DemoTour<'a> {
         self.show(format_args!("{}\n", paint(HEADING, format_args!("{number}. {title}"))))?;
         let began = Instant::now();
         let played = scene.await;
-        let took = began.elapsed();
+        let duration = began.elapsed();
         let ok = played.is_ok();
         let lines = played.unwrap_or_else(|problem| vec![problem_text(&problem)]);
         let detail = lines.join("\n");
@@ -64,9 +64,9 @@ impl<'a> DemoTour<'a> {
             self.show(format_args!("{line}\n"))?;
         }
         let mark = if ok { paint(GOOD, "✓ passed") } else { paint(BAD, "✗ failed") };
-        self.show(format_args!("   {mark}{}\n\n", paint(QUIET, format_args!(", {}", DurationText(took)))))?;
+        self.show(format_args!("   {mark}{}\n\n", paint(QUIET, format_args!(", {}", DurationText(duration)))))?;
         let detail = anstream::adapter::strip_str(&detail).to_string();
-        self.steps.push(StepDocument { name, ok, duration_ms: millis(took), detail });
+        self.steps.push(StepDocument { name, ok, duration_ms: millis(duration), detail });
         Ok(ok)
     }
 
@@ -81,8 +81,8 @@ impl<'a> DemoTour<'a> {
             let duration_ms = millis(self.began.elapsed());
             self.session.console.print_document(success, &TourDocument { success, duration_ms, steps: &self.steps })?;
         } else if success {
-            let took = DurationText(self.began.elapsed());
-            self.show(format_args!("{} in {took}. Next, try your own server:\n", paint(GOOD, "All steps passed")))?;
+            let duration = DurationText(self.began.elapsed());
+            self.show(format_args!("{} in {duration}. Next, try your own server:\n", paint(GOOD, "All steps passed")))?;
             self.show("   wharf tools --stdio \"npx -y @modelcontextprotocol/server-everything\"\n")?;
         }
         Ok(success)

@@ -15,7 +15,7 @@ pub async fn fetch_lines(session: &CommandSession, id: &str) -> Vec<LogEntry> {
     let line = |text: &str| LogEntry {
         time: String::new(),
         server: id.to_owned(),
-        voice: LogSource::Server,
+        source: LogSource::Server,
         text: text.to_owned(),
     };
     known["stderr"].as_array().into_iter().flatten().filter_map(Value::as_str).map(line).collect()

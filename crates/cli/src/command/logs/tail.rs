@@ -14,7 +14,7 @@ pub struct LogEntry {
     /// Empty if unknown.
     pub time: String,
     pub server: String,
-    pub voice: LogSource,
+    pub source: LogSource,
     pub text: String,
 }
 
@@ -62,8 +62,8 @@ impl LogEntry {
     }
 
     fn from_line(server: &str, line: LogLine<'_>) -> Self {
-        let LogLine { time, voice, text } = line;
-        Self { time: time.to_owned(), server: server.to_owned(), voice, text: text.to_owned() }
+        let LogLine { time, voice: source, text } = line;
+        Self { time: time.to_owned(), server: server.to_owned(), source, text: text.to_owned() }
     }
 }
 

@@ -28,7 +28,7 @@ pub struct RunDriver<'a> {
     /// Control requests in progress.
     local_tasks: LocalTasks<'a, ()>,
     /// `None` once the run is over.
-    under_way: Option<ActiveRun>,
+    active_run: Option<ActiveRun>,
     /// Events of the host, for the servers' log messages.
     events: EventReceiver,
     log_notices: ServerLogNotices,
@@ -73,7 +73,7 @@ impl<'a> RunDriver<'a> {
     ) -> Result<Self, Failure> {
         let run = chat.start_run(user_input)?;
         let show = RunOutput::new(managed_host, &chat)?;
-        let under_way = Some(ActiveRun { run, show });
+        let active_run = Some(ActiveRun { run, show });
         let (events, log_notices) = (managed_host.host.events(), ServerLogNotices::default());
         Ok(Self {
             managed_host,
@@ -81,7 +81,7 @@ impl<'a> RunDriver<'a> {
             control,
             allowed,
             local_tasks: LocalTasks::default(),
-            under_way,
+            active_run,
             events,
             log_notices,
         })
@@ -112,7 +112,7 @@ impl<'a> RunDriver<'a> {
     async fn next(&mut self) -> DriverEvent {
         tokio::select! {
             biased;
-            event = next_run_event(&mut self.under_way) => DriverEvent::Run(event),
+            event = next_run_event(&mut self.active_run) => DriverEvent::Run(event),
             order = next_control_request(&mut self.control) => DriverEvent::Ordered(order),
             () = self.local_tasks.next() => DriverEvent::TaskEnded,
             Some(event) = self.events.next() => DriverEvent::Host(event),
@@ -121,7 +121,7 @@ impl<'a> RunDriver<'a> {
 
     fn on_event(&mut self, event: &RunEvent) -> Result<(), Failure> {
         self.chat.record_event(event);
-        self.under_way.as_mut().map_or(Ok(()), |under_way| under_way.show.event(event))
+        self.active_run.as_mut().map_or(Ok(()), |active_run| active_run.show.event(event))
     }
 
     async fn finish(&mut self, ending: &RunEnding) -> CommandResult {
@@ -129,8 +129,8 @@ impl<'a> RunDriver<'a> {
         self.chat.finish_saving().await;
         // At a terminal the person has answered.
         let refused = if has_terminal() { Vec::new() } else { self.allowed.refused() };
-        match self.under_way.take() {
-            Some(under_way) => under_way.show.finish(ending, &refused),
+        match self.active_run.take() {
+            Some(active_run) => active_run.show.finish(ending, &refused),
             None => command_outcome(ending),
         }
     }
@@ -161,7 +161,7 @@ impl<'a> RunDriver<'a> {
                 });
             }
             ControlRequest::Cancel => {
-                self.under_way.iter_mut().for_each(|under_way| under_way.run.cancel());
+                self.active_run.iter_mut().for_each(|active_run| active_run.run.cancel());
                 order.succeed(json!({ "cancelled": true }));
             }
         }
@@ -171,7 +171,7 @@ impl<'a> RunDriver<'a> {
 impl Drop for RunDriver<'_> {
     /// Cancels a run in progress: pending calls are cancelled and the conversation is saved before anything closes.
     fn drop(&mut self) {
-        let Some(ActiveRun { run, show }) = self.under_way.take() else { return };
+        let Some(ActiveRun { run, show }) = self.active_run.take() else { return };
         let mut show = Some(show);
         self.chat.end_on_shutdown(Some(run), move |event| {
             // Ignore output errors: the command is ending.
@@ -186,10 +186,10 @@ impl Drop for RunDriver<'_> {
 impl RunOutput {
     fn new(managed_host: &ManagedHost<'_>, chat: &ChatSession<'_>) -> Result<Self, Failure> {
         let (console, registry) = (managed_host.session.console.clone(), Arc::clone(managed_host.host.registry()));
-        let spent = RunTotals::new(chat);
+        let totals = RunTotals::new(chat);
         Ok(match console.mode.json {
-            true => Self::Events(EventWriter::start(console, registry, spent, managed_host)?),
-            false => Self::Text(TextWriter::new(console, registry, spent)),
+            true => Self::Events(EventWriter::start(console, registry, totals, managed_host)?),
+            false => Self::Text(TextWriter::new(console, registry, totals)),
         })
     }
 
@@ -212,9 +212,9 @@ impl RunOutput {
 }
 
 /// Returns the next event of a run. Never resolves without a run.
-async fn next_run_event(under_way: &mut Option<ActiveRun>) -> Option<RunEvent> {
-    match under_way {
-        Some(under_way) => under_way.run.next_event().await,
+async fn next_run_event(active_run: &mut Option<ActiveRun>) -> Option<RunEvent> {
+    match active_run {
+        Some(active_run) => active_run.run.next_event().await,
         None => std::future::pending().await,
     }
 }

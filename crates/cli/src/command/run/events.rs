@@ -22,7 +22,7 @@ const SCHEMA: u32 = 1;
 pub struct EventWriter {
     console: Arc<Console>,
     registry: Arc<Registry>,
-    spent: RunTotals,
+    totals: RunTotals,
 }
 
 #[derive(Serialize)]
@@ -128,22 +128,22 @@ impl EventWriter {
     pub fn start(
         console: Arc<Console>,
         registry: Arc<Registry>,
-        spent: RunTotals,
+        totals: RunTotals,
         managed_host: &ManagedHost<'_>,
     ) -> Result<Self, Failure> {
         let known = managed_host.loaded_config();
         let servers: Vec<&ServerName> = known.entries.iter().map(|entry| &entry.name).collect();
-        let events = Self { console, registry, spent };
+        let events = Self { console, registry, totals };
         events.write(RunEventDocument::Begun {
-            model: &events.spent.model,
-            conversation: events.spent.conversation.as_deref(),
+            model: &events.totals.model,
+            conversation: events.totals.conversation.as_deref(),
             servers: servers.into_iter().map(ServerName::as_str).collect(),
         })?;
         Ok(events)
     }
 
     pub fn event(&mut self, event: &RunEvent) -> Result<(), Failure> {
-        self.spent.record(event);
+        self.totals.record(event);
         let name = called_tool(event).map(|tool| ToolDisplayName::from_registry(&self.registry, tool));
         let (server, name) =
             name.as_ref().map(|name| (name.server.as_deref(), name.name.as_deref())).unwrap_or_default();
@@ -191,7 +191,7 @@ impl EventWriter {
     /// Fails if the output cannot be written.
     pub fn finish(self, ending: &RunEnding, failure: Option<Failure>, refused: &[String]) -> CommandResult {
         let error = failure.as_ref().map(Failure::error_document);
-        let (text, usage) = (self.spent.text.as_str(), self.spent.usage);
+        let (text, usage) = (self.totals.text.as_str(), self.totals.usage);
         let ok = failure.is_none();
         self.write(RunEventDocument::Ended { ok, ending: ending_code(ending), text, usage, error, refused })?;
         Ok(failure.map_or(failure::CommandEnding::Fine, |failure| failure::CommandEnding::Reported(failure.kind)))

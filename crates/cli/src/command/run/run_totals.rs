@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn sub_agent_usage_is_included() {
-        let mut spent =
+        let mut totals =
             RunTotals { model: String::new(), conversation: None, text: String::new(), usage: UsageTotals::default() };
         for event in [
             RunEvent::RequestSent { request: 1 },
@@ -67,9 +67,9 @@ mod tests {
             RunEvent::RequestSent { request: 2 },
             RunEvent::Usage { input: 1000, output: 200, cached: 100 },
         ] {
-            spent.record(&event);
+            totals.record(&event);
         }
-        let UsageTotals { requests, input, output, cached } = spent.usage;
+        let UsageTotals { requests, input, output, cached } = totals.usage;
         assert_eq!((requests, input, output, cached), (5, 1110, 222, 111));
     }
 }

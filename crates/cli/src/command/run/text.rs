@@ -24,7 +24,7 @@ const MAX_LINE_TEXT: usize = 200;
 pub struct TextWriter {
     console: Arc<Console>,
     registry: Arc<Registry>,
-    spent: RunTotals,
+    totals: RunTotals,
     /// Pending calls: id, and the escaped tool name with arguments.
     calls: Vec<(String, String)>,
     /// True if the last output did not end with a line break.
@@ -32,12 +32,12 @@ pub struct TextWriter {
 }
 
 impl TextWriter {
-    pub fn new(console: Arc<Console>, registry: Arc<Registry>, spent: RunTotals) -> Self {
-        Self { console, registry, spent, calls: Vec::new(), open: false }
+    pub fn new(console: Arc<Console>, registry: Arc<Registry>, totals: RunTotals) -> Self {
+        Self { console, registry, totals, calls: Vec::new(), open: false }
     }
 
     pub fn event(&mut self, event: &RunEvent) -> Result<(), Failure> {
-        self.spent.record(event);
+        self.totals.record(event);
         match event {
             RunEvent::Waiting { time, because } => self.on_retry(*time, because),
             RunEvent::Text(text) => return self.text(text),
@@ -65,11 +65,11 @@ impl TextWriter {
         if is_done && !refused.is_empty() {
             self.console.warn(refused_message(refused));
         }
-        let UsageTotals { requests, input, output, cached } = self.spent.usage;
+        let UsageTotals { requests, input, output, cached } = self.totals.usage;
         let cached = if cached > 0 { format!(" ({cached} cached)") } else { String::new() };
         let requests = CountText(requests, "request");
-        let id = self.spent.conversation.as_deref().map(|id| format!(" · --resume={id}")).unwrap_or_default();
-        let model = shorten(&self.spent.model);
+        let id = self.totals.conversation.as_deref().map(|id| format!(" · --resume={id}")).unwrap_or_default();
+        let model = shorten(&self.totals.model);
         self.say(format_args!("{model} · {requests}, {input} input tokens{cached}, {output} output tokens{id}"));
         Ok(())
     }

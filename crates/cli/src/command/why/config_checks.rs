@@ -149,7 +149,7 @@ pub fn unknown_server_report(id: &str, config: &Config) -> DiagnosisReport {
         steps,
         outcome: Err(Box::new(ProbeFailure { code, failure })),
         next: Some(next),
-        took: Duration::ZERO,
+        duration: Duration::ZERO,
     }
 }
 

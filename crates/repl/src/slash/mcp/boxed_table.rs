@@ -27,12 +27,12 @@ pub struct BoxedTable<'a, const N: usize> {
     pub headings: [(&'static str, ColumnAlignment); N],
     pub rows: &'a [BoxedRow<N>],
     /// Columns to omit if space is short, in this order. The first column is truncated before that.
-    pub giving_way: &'a [usize],
+    pub omit_order: &'a [usize],
 }
 
 impl<const N: usize> BoxedTable<'_, N> {
-    /// Draws the box. `dress` styles a finished cell.
-    pub fn draw(&self, width: Option<usize>, dress: impl Fn(usize, &str) -> String) -> String {
+    /// Draws the box. `format_cell` styles a finished cell.
+    pub fn draw(&self, width: Option<usize>, format_cell: impl Fn(usize, &str) -> String) -> String {
         let columns = self.fit_columns(width);
         let rule = |left, middle, right| {
             let dashes: Vec<String> = columns.iter().map(|(_, width)| "─".repeat(width + 2)).collect();
@@ -43,7 +43,7 @@ impl<const N: usize> BoxedTable<'_, N> {
         text.push_str(&self.draw_row(&titles, &columns, |_, cell| cell.to_owned()));
         text.push_str(&rule("├", "┼", "┤"));
         for row in self.rows {
-            text.push_str(&self.draw_row(&row.cells, &columns, &dress));
+            text.push_str(&self.draw_row(&row.cells, &columns, &format_cell));
             if let Some(note) = &row.below {
                 text.push_str(&draw_note(note, &columns));
             }
@@ -58,7 +58,7 @@ impl<const N: usize> BoxedTable<'_, N> {
         let mut columns: Vec<(usize, usize)> =
             (0..N).map(|at| (at, natural(at).max(self.headings[at].0.width()))).collect();
         let Some(width) = width else { return columns };
-        let mut giving_way = self.giving_way.iter();
+        let mut omit_order = self.omit_order.iter();
         while box_width(&columns) > width {
             let excess = box_width(&columns) - width;
             let least = columns[0].1.min(MIN_FIRST_WIDTH);
@@ -67,7 +67,7 @@ impl<const N: usize> BoxedTable<'_, N> {
                 columns[0].1 -= excess;
                 break;
             }
-            match giving_way.next() {
+            match omit_order.next() {
                 Some(gone) => columns.retain(|(at, _)| at != gone),
                 None => {
                     columns[0].1 = columns[0].1.saturating_sub(excess).max(1);
@@ -82,14 +82,14 @@ impl<const N: usize> BoxedTable<'_, N> {
         &self,
         cells: &[String; N],
         columns: &[(usize, usize)],
-        dress: impl Fn(usize, &str) -> String,
+        format_cell: impl Fn(usize, &str) -> String,
     ) -> String {
         let cell = |(at, width): &(usize, usize)| {
             let text = truncate_columns(&cells[*at], *width);
             let gap = " ".repeat(width.saturating_sub(text.width()));
             match self.headings[*at].1 {
-                ColumnAlignment::Left => format!(" {}{gap} │", dress(*at, &text)),
-                ColumnAlignment::Right => format!(" {gap}{} │", dress(*at, &text)),
+                ColumnAlignment::Left => format!(" {}{gap} │", format_cell(*at, &text)),
+                ColumnAlignment::Right => format!(" {gap}{} │", format_cell(*at, &text)),
             }
         };
         format!("│{}\n", columns.iter().map(cell).collect::<String>())

@@ -40,7 +40,7 @@ pub fn run(context: &CommandContext<'_>) -> Result<ReplAction, Failure> {
 fn render_status(rows: &[StatusRow], width: Option<usize>) -> String {
     let rows: Vec<BoxedRow<7>> =
         rows.iter().map(|row| BoxedRow { cells: cells(row), below: problem_note(row) }).collect();
-    let table = BoxedTable { headings: HEADINGS, rows: &rows, giving_way: &OMIT_ORDER };
+    let table = BoxedTable { headings: HEADINGS, rows: &rows, omit_order: &OMIT_ORDER };
     let hints: String = HINTS.iter().map(|hint| format!("{}\n", paint(QUIET, wrap(hint, width)))).collect();
     format!("{}\n{}\n{hints}", paint(HEADING, "MCP Servers Status:"), table.draw(width, style_cell))
 }

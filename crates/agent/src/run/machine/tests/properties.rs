@@ -65,8 +65,8 @@ fn arbitrary_event() -> impl Strategy<Value = ArbitraryEvent> {
 }
 
 impl MachineFixture {
-    fn happen(&mut self, happening: ArbitraryEvent) {
-        match happening {
+    fn apply(&mut self, event: ArbitraryEvent) {
+        match event {
             ArbitraryEvent::RequestPrepared { notes } => {
                 let queue = wharf_tools::NoteQueue::default();
                 (0..notes).for_each(|number| queue.push("server", &number.to_string()));
@@ -115,8 +115,8 @@ impl MachineFixture {
     }
 
     /// Reports whether the event is a well-formed call in the answering phase.
-    fn accepts_call(&self, happening: &ArbitraryEvent) -> bool {
-        let is_call = matches!(happening, ArbitraryEvent::Block(TurnBlock::ToolCall { malformed: None, .. }));
+    fn accepts_call(&self, event: &ArbitraryEvent) -> bool {
+        let is_call = matches!(event, ArbitraryEvent::Block(TurnBlock::ToolCall { malformed: None, .. }));
         is_call && matches!(self.machine.phase, RunPhase::ReceivingResponse(_))
     }
 
@@ -156,9 +156,9 @@ proptest! {
             let (user_input, limits) = (vec![text("hi"), image_block()], AgentLimits { context, ..AgentLimits::default() });
             let mut fixture = MachineFixture::with_blocks(conversation.clone(), user_input, limits, MAX_TOKENS);
             let mut accepted_calls = calls(&conversation);
-            for happening in happenings {
-                accepted_calls += usize::from(fixture.accepts_call(&happening));
-                fixture.happen(happening);
+            for event in happenings {
+                accepted_calls += usize::from(fixture.accepts_call(&event));
+                fixture.apply(event);
             }
             fixture.step(RunInput::Cancelled);
             fixture.check_ended();

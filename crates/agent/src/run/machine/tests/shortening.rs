@@ -6,7 +6,7 @@ use super::*;
 fn oversized_conversation_is_shortened() {
     let mut fixture =
         MachineFixture::new(Conversation::default(), "hi", AgentLimits { context: 1000, ..AgentLimits::default() });
-    fixture.gather();
+    fixture.prepare_request();
     fixture.round(&[("a", &"x".repeat(3900))]);
     assert!(!fixture.events.iter().any(|event| matches!(event, RunEvent::Shortened { .. })));
     fixture.round(&[("a", "2")]);
@@ -23,7 +23,7 @@ fn response_tokens_are_reserved() {
     let limits = AgentLimits { context: 1000, ..AgentLimits::default() };
     for (max_tokens, is_shortened) in [(200, false), (400, true)] {
         let mut fixture = MachineFixture::with_blocks(Conversation::default(), vec![text("hi")], limits, max_tokens);
-        fixture.gather();
+        fixture.prepare_request();
         fixture.round(&[("a", &"x".repeat(2600))]);
         fixture.round(&[("a", "2")]);
         let was_shortened = fixture.events.iter().any(|event| matches!(event, RunEvent::Shortened { .. }));
@@ -41,7 +41,7 @@ fn context_overflow_shortens_until_nothing_is_left() {
     let mut sizes = vec![size(&fixture)];
     while fixture.run_ending().is_none() {
         fixture.step(RunInput::Failed(outgrown()));
-        fixture.gather();
+        fixture.prepare_request();
         sizes.push(size(&fixture));
     }
     assert!(sizes.windows(2).all(|pair| pair[1] <= pair[0]), "{sizes:?}");
@@ -60,11 +60,11 @@ fn context_overflow_shortens_until_nothing_is_left() {
 fn overflow_retries_count_against_the_request_limit() {
     let mut fixture =
         MachineFixture::new(Conversation::default(), "hi", AgentLimits { requests: 3, ..AgentLimits::default() });
-    fixture.gather();
+    fixture.prepare_request();
     fixture.round(&[("a", &"x".repeat(900_000))]);
     for _ in 0..2 {
         fixture.step(RunInput::Failed(failure("context_length_exceeded")));
-        fixture.gather();
+        fixture.prepare_request();
     }
     assert_eq!(fixture.run_ending(), Some(&RunEnding::Failed(failure("context_length_exceeded"))));
     assert_eq!(fixture.done.iter().filter(|done| **done == "send request").count(), 3);
@@ -75,7 +75,7 @@ fn run_with_image() -> MachineFixture {
     let user_input = vec![text("see"), image_block()];
     let mut fixture =
         MachineFixture::with_blocks(Conversation::default(), user_input, AgentLimits::default(), MAX_TOKENS);
-    fixture.gather();
+    fixture.prepare_request();
     fixture
 }
 
@@ -85,7 +85,7 @@ fn rejected_images_are_removed_permanently() {
     for error in [rejection(400), rejection(500), in_words] {
         let mut fixture = run_with_image();
         fixture.step(RunInput::Failed(error));
-        fixture.gather();
+        fixture.prepare_request();
         fixture.check("see (image removed)", None);
         assert!(fixture.events.iter().any(|event| matches!(event, RunEvent::ImagesRemoved { images: 1 })));
         fixture.round(&[("a", "1")]);

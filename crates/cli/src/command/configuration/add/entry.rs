@@ -30,7 +30,7 @@ pub fn build_entry(args: &AddArgs) -> Result<Map<String, Value>, Failure> {
         AddTarget::Start { command, args: words } => insert_stdio_keys(&mut entry, &args.flags, command, words)?,
         AddTarget::Dial { url } => insert_http_keys(&mut entry, &args.flags, url)?,
     }
-    insert_setting_keys(&mut entry, &args.flags.keeping);
+    insert_setting_keys(&mut entry, &args.flags.setting_flags);
     Ok(entry)
 }
 
@@ -172,16 +172,16 @@ fn check_address(what: &str, text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn insert_setting_keys(entry: &mut Map<String, Value>, keeping: &ServerSettingFlags) {
+fn insert_setting_keys(entry: &mut Map<String, Value>, setting_flags: &ServerSettingFlags) {
     let mut put = |key: &str, value: Option<Value>| value.map(|value| entry.insert(key.to_owned(), value));
     let list = |items: &[String]| (!items.is_empty()).then(|| Value::from(items.to_vec()));
-    put("enabled", keeping.enabled.filter(|enabled| !enabled).map(Into::into));
-    put("timeout", keeping.request_timeout_ms.map(Into::into));
-    put("trust", keeping.trust.then(|| true.into()));
-    put("lazy", keeping.lazy.then(|| true.into()));
-    put("includeTools", list(&keeping.include_tools));
-    put("excludeTools", list(&keeping.exclude_tools));
-    put("description", keeping.description.clone().map(Into::into));
+    put("enabled", setting_flags.enabled.filter(|enabled| !enabled).map(Into::into));
+    put("timeout", setting_flags.request_timeout_ms.map(Into::into));
+    put("trust", setting_flags.trust.then(|| true.into()));
+    put("lazy", setting_flags.lazy.then(|| true.into()));
+    put("includeTools", list(&setting_flags.include_tools));
+    put("excludeTools", list(&setting_flags.exclude_tools));
+    put("description", setting_flags.description.clone().map(Into::into));
 }
 
 impl OauthFlags {

@@ -29,7 +29,7 @@ pub struct AddFlags {
     #[arg(long, value_name = "DIR", help_heading = "Server")]
     pub cwd: Option<PathBuf>,
     #[command(flatten)]
-    pub keeping: ServerSettingFlags,
+    pub setting_flags: ServerSettingFlags,
     #[command(flatten)]
     pub login: OauthFlags,
 }
