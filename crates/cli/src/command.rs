@@ -294,7 +294,7 @@ impl Cli {
                 session::run(context, &args.common(), async |on| logout::run(&args, on).await)
             }
             TopLevelCommand::Approve(args) => {
-                session::run(context, &args.common, async |on| approve::run(&args, on).await)
+                session::run(context, &args.common(), async |on| approve::run(&args, on).await)
             }
             TopLevelCommand::Release(args) => {
                 session::run(context, &args.common, async |on| release::run(&args, on).await)

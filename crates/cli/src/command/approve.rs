@@ -2,6 +2,8 @@
 
 mod tool;
 
+use std::time::Duration;
+
 use serde::Serialize;
 use wharf::ConsentAnswer;
 use wharf_config::ConfiguredServer;
@@ -12,7 +14,7 @@ use wharf_terminal::approval::{
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure, FailureKind};
 use wharf_terminal::question;
 use wharf_terminal::servers::printable_word;
-use wharf_terminal::session::{CommandSession, CommonArgs, JsonArgs};
+use wharf_terminal::session::{CommandSession, CommonArgs, JsonArgs, parse_timeout};
 use wharf_terminal::style::{NAME, paint};
 use wharf_terminal::suggestions::suggestion;
 use wharf_terminal::table::wrap_gutter;
@@ -46,8 +48,17 @@ pub struct ApproveArgs {
     /// Approve without asking if the digest starts with this prefix (12 digits or more)
     #[arg(long, value_name = "HEX")]
     digest: Option<String>,
+    /// With --tool: timeout for the server's startup and for each response, e.g. 30, 250ms
+    #[arg(long, value_name = "TIME", value_parser = parse_timeout, requires = "tool")]
+    timeout: Option<Duration>,
     #[command(flatten)]
-    pub common: CommonArgs,
+    output: JsonArgs,
+}
+
+impl ApproveArgs {
+    pub fn common(&self) -> CommonArgs {
+        CommonArgs { timeout: self.timeout, ..self.output.common() }
+    }
 }
 
 #[derive(Debug, clap::Args)]

@@ -215,8 +215,8 @@ fn check_color(path: &[String]) {
 fn check_server_options(path: &[String], options: &BTreeSet<String>) {
     let has = |option: &str| options.contains(option);
     assert_eq!(has("--trace"), has("--debug"), "{path:?}");
-    if path == ["list"] {
-        // It uses servers only with `--probe`, which `--timeout` requires.
+    if path == ["list"] || path == ["approve"] {
+        // They use servers only with `--probe` and `--tool`, which `--timeout` requires.
         return;
     }
     assert_eq!(has("--trace"), has("--timeout"), "{path:?}");
@@ -242,6 +242,7 @@ fn options_without_effect_are_rejected() {
         "export cursor --trace x",
         "import --debug",
         "approve --account a",
+        "approve --timeout 5",
         "revoke --all --timeout 5",
         "auth status --timeout 5",
         "logout docs --trace x",

