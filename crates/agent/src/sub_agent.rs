@@ -81,25 +81,39 @@ impl SubAgent {
         Self { effort, ..self }
     }
 
-    fn start(&self, task: &SubAgentTask, run_budget: Option<&RunBudget>) -> Result<AgentRun, ToolError> {
+    fn start(
+        &self,
+        task: &SubAgentTask,
+        parent: &ToolCaller,
+        run_budget: Option<&RunBudget>,
+    ) -> Result<AgentRun, ToolError> {
         let gone = || ToolError::new(ToolErrorKind::Unavailable, "not started: the program is shutting down");
         let registry = self.registry.upgrade().ok_or_else(gone)?;
         let names = registry.snapshot().iter().map(|tool| tool.description().name.clone()).collect::<Vec<_>>();
         let others = names.into_iter().filter(|name| **name != *TOOL_NAME).collect();
         let config =
             SubAgentConfig { tools: Arc::new(others), requests_left: run_budget.map(RunBudget::requests_left) };
-        let caller = ToolCaller { name: "sub-agent".into(), consent: CallerConsent::Ask };
+        let caller = ToolCaller {
+            name: "sub-agent".into(),
+            consent: CallerConsent::Ask,
+            principal: parent.principal.clone(),
+        };
         let agent = Agent::new(self.model.clone(), registry, self.limits).with_effort(self.effort);
         let agent = agent.into_sub_agent(caller, config);
         let conversation = Conversation { system: Some(SUB_AGENT_PROMPT.to_owned()), turns: Vec::new() };
         Ok(agent.start_run(conversation, vec![TurnBlock::Text(task.prompt.clone())]))
     }
 
-    async fn run_task(&self, task: SubAgentTask, progress: Option<ProgressSink>) -> Result<ToolOutcome, ToolError> {
+    async fn run_task(
+        &self,
+        task: SubAgentTask,
+        parent: &ToolCaller,
+        progress: Option<ProgressSink>,
+    ) -> Result<ToolOutcome, ToolError> {
         let run_budget = RunBudget::current();
         // Registered until the end, so that the parent run waits for this sub-agent.
         let mut handle = run_budget.as_deref().map(RunBudget::register_sub_agent);
-        let mut run = self.start(&task, run_budget.as_deref())?;
+        let mut run = self.start(&task, parent, run_budget.as_deref())?;
         let mut work = SubAgentRun { task, progress, run_budget, calls: 0.0, last: None, ending: RunEnding::Cancelled };
         loop {
             match next_event(&mut run, handle.as_mut()).await {
@@ -153,7 +167,7 @@ impl Tool for SubAgent {
                 Ok(_) => return Ok(ToolOutcome::error("the prompt is empty")),
                 Err(error) => return Ok(ToolOutcome::error(format!("invalid arguments: {error}"))),
             };
-            let work = self.run_task(task, call.progress);
+            let work = self.run_task(task, &call.caller, call.progress);
             let Some(limit) = call.timeout else { return work.await };
             let late = |_| ToolError::new(ToolErrorKind::TimedOut, "the sub-agent timed out");
             tokio::time::timeout(limit, work).await.map_err(late)?

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::json;
 use wharf_json::{RawJson, object_members};
 use wharf_tools::{
-    CallRefusal, CallSubject, CallerConsent, GateDecision, GatedCall, PermissionRequirement, PermissionSource,
+    CallRefusal, CallSubject, CallerConsent, GatedCall, PermissionRequirement, PermissionSource,
     RefusalReason, ToolCaller, ToolDescription, ToolRisk,
 };
 
@@ -92,11 +92,7 @@ impl HostContext {
     ) -> Result<PermittedAccess, HostError> {
         let tool = access.description(need);
         let ServerAccess { caller, arguments, .. } = access;
-        let by = match self.gate.check(GatedCall { caller, tool: &tool, arguments }) {
-            GateDecision::Pass => Ok(PermissionSource::Rules),
-            GateDecision::Refuse(refusal) => Err(refusal),
-            GateDecision::Ask(answer) => answer.await.map(|()| PermissionSource::Person),
-        };
+        let by = self.gate.check(GatedCall { caller, tool: &tool, arguments }).wait().await;
         by.map(|by| PermittedAccess { tool, by }).map_err(HostError::Denied)
     }
 

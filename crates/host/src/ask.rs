@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 use wharf_json::RawJson;
 use wharf_policy::{Rule, RuleWriteError};
 use wharf_spec::{ServerName, ToolId};
-use wharf_tools::ToolDescription;
+use wharf_tools::{Principal, ToolDescription};
 use wharf_wire::{Elicitation, ElicitationResponse, SamplingRequest};
 
 /// A question to a person. Each variant names its server and has its own answer type.
@@ -41,6 +41,8 @@ pub struct PermissionAsk {
     pub arguments: RawJson,
     /// Name of the caller.
     pub caller: Arc<str>,
+    /// The principal to ask. The answer holds for this one only.
+    pub principal: Principal,
     /// Reason for the prompt, as a sentence.
     pub reason: String,
     /// Changes to the tool's definition since it was approved: lines, escaped.
@@ -172,7 +174,8 @@ impl PermissionAsk {
     /// Creates a permission request with default values, for tests of an [`Asker`].
     pub fn new(id: ToolId, tool: Arc<ToolDescription>, arguments: RawJson) -> Self {
         let always = Err(RuleWriteError::NoServer(id.server.clone()));
-        Self { id, tool, arguments, caller: "agent".into(), reason: String::new(), changed: None, always }
+        let (caller, principal) = ("agent".into(), Principal::local());
+        Self { id, tool, arguments, caller, principal, reason: String::new(), changed: None, always }
     }
 }
 

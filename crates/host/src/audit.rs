@@ -91,6 +91,9 @@ struct AuditEntry {
     #[serde(flatten)]
     what: AuditEvent,
     caller: String,
+    /// `None` for the user who runs the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    principal: Option<String>,
     /// `None` for the host's own tools.
     server: Option<String>,
     tool: String,
@@ -171,6 +174,7 @@ impl AuditLog {
             at_ms: u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
             what,
             caller: caller.name.to_string(),
+            principal: caller.principal.client_id().map(|id| UntrustedText::new(id).truncate(200).to_string()),
             server: server.map(str::to_owned),
             tool: UntrustedText::new(tool).truncate(200).to_string(),
             arguments: summarize_arguments(arguments, &self.key),

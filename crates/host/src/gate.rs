@@ -1,18 +1,18 @@
 //! The permission gate of a host. It evaluates the rules, then earlier answers, and finally prompts the person.
 
-use std::collections::HashMap;
+mod remembered_answers;
+
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use tokio::sync::Semaphore;
 use wharf_json::RawJson;
 use wharf_policy::{
-    CallDecision, DecisionReason, Grant, GrantLifetime, GrantScope, GrantSet, PermissionEvaluator, PinLimitReached,
+    CallDecision, DecisionReason, Grant, GrantLifetime, GrantScope, PermissionEvaluator, PinLimitReached,
     PinSet, Policy, Rule, RuleAction, RuleProblem, RuleWriteError, SourcedRule, diff_definitions,
 };
 use wharf_spec::{Fingerprint, ServerName, ServerOrigin, ToolId};
 use wharf_tools::{
-    CallRefusal, CallerConsent, Gate, GateDecision, GatedCall, PermissionRequirement, RefusalReason, ToolCaller,
+    CallRefusal, CallerConsent, Gate, GateDecision, GatedCall, PermissionRequirement, Principal, RefusalReason, ToolCaller,
     ToolDescription, ToolRisk,
 };
 
@@ -21,6 +21,7 @@ use crate::audit::{AuditedDecision, AuditedTool};
 use crate::context::HostContext;
 use crate::definition_review::Remedy;
 use crate::events::Event;
+use remembered_answers::{HostToolKey, RememberedAnswers};
 
 /// Receives the rule created by the answer "always", to save it. Called on a runtime thread: it must not block.
 pub type RuleSink = Arc<dyn Fn(&Rule) + Send + Sync>;
@@ -52,23 +53,15 @@ pub(crate) struct RuleGate {
     began: Instant,
     state: Mutex<GateState>,
     context: OnceLock<Weak<HostContext>>,
-    /// Serializes prompts: the answer to one may settle the next.
-    prompt_permit: Semaphore,
 }
 
 struct GateState {
     rules: Vec<SourcedRule>,
     policy: Arc<Policy>,
     servers: Vec<ServerName>,
-    grants: GrantSet,
-    /// Answers about tools that belong to no server. Bounded by the number of such tools and of the servers they
-    /// concern.
-    own_grants: HashMap<HostToolKey, GrantLifetime>,
+    answers: RememberedAnswers,
     pins: PinSet,
 }
-
-/// A tool that belongs to no server, and the server that the call concerns.
-type HostToolKey = (Arc<str>, Option<(ServerOrigin, ServerName)>);
 
 /// Input of [`RuleGate::new`].
 pub(crate) struct GateConfig {
@@ -88,14 +81,6 @@ struct PendingAttempt {
     arguments: RawJson,
 }
 
-impl GateState {
-    /// Removes the grants of a server.
-    fn forget_grants(&mut self, server: &ServerName) {
-        self.grants.forget(server);
-        self.own_grants.retain(|(_, subject), _| subject.as_ref().is_none_or(|(_, other)| other != server));
-    }
-}
-
 impl RuleGate {
     pub fn new(parts: GateConfig) -> Arc<Self> {
         let GateConfig { rules, prompt_policy, allowed, asker, sink, audits, pins } = parts;
@@ -104,8 +89,7 @@ impl RuleGate {
             rules,
             policy,
             servers: Vec::new(),
-            grants: GrantSet::default(),
-            own_grants: HashMap::new(),
+            answers: RememberedAnswers::default(),
             pins,
         };
         Arc::new(Self {
@@ -117,7 +101,6 @@ impl RuleGate {
             began: Instant::now(),
             state: Mutex::new(state),
             context: OnceLock::new(),
-            prompt_permit: Semaphore::new(1),
         })
     }
 
@@ -132,7 +115,7 @@ impl RuleGate {
         let mut state = self.state();
         let policy = Arc::new(Policy::compile(state.rules.clone(), &servers));
         for gone in state.servers.iter().filter(|server| !servers.contains(server)).cloned().collect::<Vec<_>>() {
-            state.forget_grants(&gone);
+            state.answers.forget_server(&gone);
         }
         state.policy = policy;
         state.servers = servers;
@@ -147,14 +130,18 @@ impl RuleGate {
         }
         (state.rules, state.policy) = (rules, Arc::new(policy));
         // They are part of the rules now, or have been removed from them.
-        state.grants.forget_permanent();
-        state.own_grants.retain(|_, lifetime| *lifetime != GrantLifetime::Always);
+        state.answers.forget_permanent();
         Ok(())
     }
 
     /// Removes the grants of a server, because another one has taken its name.
     pub fn forget_grants(&self, server: &ServerName) {
-        self.state().forget_grants(server);
+        self.state().answers.forget_server(server);
+    }
+
+    /// Forgets the answers of a client, because its session has ended.
+    pub fn forget_principal(&self, principal: &Principal) {
+        self.state().answers.forget_principal(principal);
     }
 
     /// Returns the rule that denies everything a server offers.
@@ -191,7 +178,7 @@ impl RuleGate {
         self.context.get()?.upgrade()
     }
 
-    fn evaluate(&self, tool: &ToolDescription, arguments: &RawJson) -> CallDecision {
+    fn evaluate(&self, principal: &Principal, tool: &ToolDescription, arguments: &RawJson) -> CallDecision {
         let Some(origin) = &tool.origin else {
             let risk = match (tool.permission, tool.risk) {
                 (PermissionRequirement::NotNeeded, ToolRisk::Low) => wharf_policy::RiskLevel::Low,
@@ -204,8 +191,8 @@ impl RuleGate {
                 }
                 None => wharf_policy::CallAttempt::builtin_tool(&tool.name, arguments, risk),
             };
-            let decision = self.evaluate_attempt(&attempt, None);
-            return self.apply_host_tool_grant(&key, decision);
+            let decision = self.evaluate_attempt(principal, &attempt, None);
+            return self.apply_host_tool_answer(principal, &key, decision);
         };
         let context = self.context();
         let servers = context.as_ref().map(|context| context.servers.load());
@@ -215,10 +202,11 @@ impl RuleGate {
                 let mut attempt = wharf_policy::CallAttempt::server_tool(name, &origin.name, arguments);
                 let settings = server.settings.load();
                 (attempt.trust, attempt.origin) = (settings.effective.trust, &settings.effective.origin);
-                self.evaluate_attempt(&attempt, Some(&origin.fingerprint))
+                self.evaluate_attempt(principal, &attempt, Some(&origin.fingerprint))
             }
             // A tool of another provider, which no server rule covers.
             None => self.evaluate_attempt(
+                principal,
                 &wharf_policy::CallAttempt::builtin_tool(&tool.name, arguments, wharf_policy::RiskLevel::High),
                 None,
             ),
@@ -227,17 +215,24 @@ impl RuleGate {
 
     fn evaluate_attempt(
         &self,
+        principal: &Principal,
         attempt: &wharf_policy::CallAttempt<'_>,
         definition: Option<&Fingerprint>,
     ) -> CallDecision {
-        let GateState { policy, grants, pins, .. } = &mut *self.state();
+        let GateState { policy, answers, pins, .. } = &mut *self.state();
+        let grants = &mut answers.of(principal).grants;
         // No grant of this gate expires, so any time is valid.
         PermissionEvaluator { policy, grants, pins, now: self.began }.evaluate(attempt, definition)
     }
 
     /// Applies an earlier answer about a tool that belongs to no server. It replaces a prompt and nothing else.
-    fn apply_host_tool_grant(&self, tool: &HostToolKey, decision: CallDecision) -> CallDecision {
-        match (decision, self.state().own_grants.get(tool)) {
+    fn apply_host_tool_answer(
+        &self,
+        principal: &Principal,
+        tool: &HostToolKey,
+        decision: CallDecision,
+    ) -> CallDecision {
+        match (decision, self.state().answers.of(principal).host_tools.get(tool)) {
             (CallDecision::Ask { .. }, Some(lifetime)) => {
                 CallDecision::Allow { why: DecisionReason::Grant(*lifetime), first_seen: false }
             }
@@ -264,7 +259,7 @@ impl RuleGate {
 
     /// Decides without a prompt, if possible.
     fn decide(&self, caller: &ToolCaller, tool: &Arc<ToolDescription>, arguments: &RawJson) -> RuleDecision {
-        match self.evaluate(tool, arguments) {
+        match self.evaluate(&caller.principal, tool, arguments) {
             CallDecision::Allow { .. } | CallDecision::Ask { .. }
                 if tool.permission == PermissionRequirement::Deferred =>
             {
@@ -360,6 +355,11 @@ impl RuleGate {
         }
     }
 
+    /// Returns the rule that the answer "always" of a principal creates. A rule holds for every principal.
+    fn always_rule(&self, principal: &Principal, tool: &ToolDescription) -> Result<Rule, RuleWriteError> {
+        if principal.is_local() { self.allow_rule(tool) } else { Err(RuleWriteError::OneClient) }
+    }
+
     /// Prompts the person, unless the answer to another prompt has settled the question. Ends with the host.
     async fn prompt(self: Arc<Self>, pending: PendingAttempt) -> Result<(), CallRefusal> {
         let Some(context) = self.context() else { return Err(declined_refusal(None)) };
@@ -371,10 +371,11 @@ impl RuleGate {
         }
     }
 
-    /// Prompts the person once no other prompt is open. The timeout starts when the prompt is shown.
+    /// Prompts the person once no other prompt of the same principal is open. The timeout starts when the prompt is shown.
     async fn prompt_exclusively(&self, pending: PendingAttempt, time: Duration) -> Result<(), CallRefusal> {
         let PendingAttempt { caller, tool, arguments } = pending;
-        let _prompt_permit = self.prompt_permit.acquire().await;
+        let prompt_permit = Arc::clone(&self.state().answers.of(&caller.principal).prompt_permit);
+        let _prompt_permit = prompt_permit.acquire().await;
         if !self.is_current_definition(&tool) {
             return Err(CallRefusal::new(RefusalReason::PermissionStale));
         }
@@ -407,9 +408,11 @@ impl RuleGate {
             return Err(CallRefusal::new(RefusalReason::PermissionStale));
         }
         match (lifetime, changed) {
-            // Allows this call only: the next one is prompted for with the same difference.
+            // Allows this call only: the next one is prompted for with the same difference. An approved definition is
+            // approved for all principals, so only the user approves one.
             (GrantLifetime::Once, Some(_)) => {}
-            (lifetime, _) => self.record_grant(&tool, lifetime),
+            (_, Some(_)) if !caller.principal.is_local() => {}
+            (lifetime, _) => self.record_grant(&caller.principal, &tool, lifetime),
         }
         self.record_decision(&caller, &tool, &arguments, "allow", &"approved at the prompt");
         Ok(())
@@ -431,13 +434,14 @@ impl RuleGate {
         context.event_bus.publish(Event::Asked { server: id.server.clone(), kind: "permission" });
         let after = context.publisher.peek().tool(&id).map(|tool| tool.definition.raw.clone());
         let changed = before.zip(after).map(|(before, after)| diff_definitions(before, after.as_str()).to_string());
-        let always = self.allow_rule(tool);
-        let (tool, arguments, caller) = (Arc::clone(tool), arguments.clone(), Arc::clone(&caller.name));
+        let always = self.always_rule(&caller.principal, tool);
+        let (tool, arguments) = (Arc::clone(tool), arguments.clone());
+        let (caller, principal) = (Arc::clone(&caller.name), caller.principal.clone());
         let reason = match (why, tool.subject.as_ref().and_then(|subject| subject.reason)) {
             (DecisionReason::Default, Some(reason)) => reason.to_owned(),
             _ => why.to_string(),
         };
-        Some(PermissionAsk { id, tool, arguments, caller, reason, changed, always })
+        Some(PermissionAsk { id, tool, arguments, caller, principal, reason, changed, always })
     }
 
     /// Reports whether the server currently offers exactly this definition. Always true for tools that belong to no
@@ -455,23 +459,23 @@ impl RuleGate {
         Some((server.generation, server.live_connection().map(|live| live.epoch)))
     }
 
-    fn record_grant(&self, tool: &ToolDescription, lifetime: GrantLifetime) {
+    fn record_grant(&self, principal: &Principal, tool: &ToolDescription, lifetime: GrantLifetime) {
         self.pin_called_definition(tool);
         if lifetime == GrantLifetime::Once {
             return;
         }
-        let rule = (lifetime == GrantLifetime::Always).then(|| self.allow_rule(tool));
-        // A grant that cannot become a rule lasts until the host stops.
+        let rule = (lifetime == GrantLifetime::Always).then(|| self.always_rule(principal, tool));
+        // A grant that cannot become a rule lasts until the host stops or the client's session ends.
         let lifetime = if let Some(Err(_)) = rule { GrantLifetime::Session } else { lifetime };
         match tool_identity(tool) {
             Some((tool, definition)) => {
                 let origin = self.origin_of(&tool.server);
                 let grant = Grant { tool, origin, arguments: GrantScope::Any, lifetime, definition, until: None };
-                self.state().grants.add(grant);
+                self.state().answers.of(principal).grants.add(grant);
             }
             None => {
                 let key = self.host_tool_key(tool);
-                self.state().own_grants.insert(key, lifetime);
+                self.state().answers.of(principal).host_tools.insert(key, lifetime);
             }
         }
         match (rule, &self.sink) {

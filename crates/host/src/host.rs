@@ -447,6 +447,13 @@ impl Host {
         self.context().rules.set_rules(rules)
     }
 
+    /// Forgets the answers to permission prompts of a principal, for example when its session ends.
+    /// [`ToolCaller::on_behalf_of`](wharf_tools::ToolCaller::on_behalf_of) sets the principal of a call. See
+    /// [permissions](Host#permissions) for an example.
+    pub fn forget_principal(&self, principal: &wharf_tools::Principal) {
+        self.context().rules.forget_principal(principal);
+    }
+
     /// Returns the events from now on. [`HostBuilder::start_with_events`] returns those of the start as well. See
     /// [servers](Host#servers) for an example.
     pub fn events(&self) -> EventReceiver {

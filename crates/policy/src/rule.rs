@@ -88,6 +88,9 @@ pub enum RuleWriteError {
     /// The grant is for exact arguments, which no pattern expresses.
     #[error("a rule cannot match exactly these arguments")]
     Arguments,
+    /// A client of a gateway gave the permission, and a rule would hold for every client.
+    #[error("a rule would hold for every client, not for this one only")]
+    OneClient,
 }
 
 impl Rule {

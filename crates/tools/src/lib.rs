@@ -34,7 +34,7 @@ pub use outcome::{OutcomeReport, ToolOutcome};
 pub use person_time::{PersonTime, PersonWait};
 pub use registry::Registry;
 pub use snapshot::{AbsenceExplainer, RegistrySnapshot, WithheldReason, WithheldTool};
-pub use tool::{BoxFuture, CallProgress, CallerConsent, ProgressSink, Tool, ToolCaller, ToolInvocation};
+pub use tool::{BoxFuture, CallProgress, CallerConsent, Principal, ProgressSink, Tool, ToolCaller, ToolInvocation};
 // Documented in `wharf-spec`; here for crates that do not depend on it.
 #[doc(hidden)]
 pub use wharf_spec::{Fingerprint, closest_name};

@@ -55,7 +55,13 @@ pub struct ToolCaller {
     pub name: Arc<str>,
     /// Behaviour when the rules require asking a person.
     pub consent: CallerConsent,
+    /// The person or program on whose behalf it calls.
+    pub principal: Principal,
 }
+
+/// The person or program on whose behalf a call is made. An answer to a prompt holds for one principal only.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Principal(Option<Arc<str>>);
 
 /// Behaviour when the rules require asking a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,11 +96,39 @@ impl ToolInvocation {
 impl ToolCaller {
     /// An agent that calls on its own: a person is asked if the rules require it.
     pub fn agent() -> Self {
-        Self { name: "agent".into(), consent: CallerConsent::Ask }
+        Self { name: "agent".into(), consent: CallerConsent::Ask, principal: Principal::local() }
     }
 
     /// A person typing the call.
     pub fn person() -> Self {
-        Self { name: "person".into(), consent: CallerConsent::Given }
+        Self { name: "person".into(), consent: CallerConsent::Given, principal: Principal::local() }
+    }
+
+    /// Sets the principal.
+    #[must_use]
+    pub fn on_behalf_of(self, principal: Principal) -> Self {
+        Self { principal, ..self }
+    }
+}
+
+impl Principal {
+    /// The user who runs this program.
+    pub fn local() -> Self {
+        Self(None)
+    }
+
+    /// A client with this identifier, for example of a key or of a session.
+    pub fn client(id: impl Into<Arc<str>>) -> Self {
+        Self(Some(id.into()))
+    }
+
+    /// Reports whether this is the user who runs this program.
+    pub fn is_local(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Returns the identifier of a client.
+    pub fn client_id(&self) -> Option<&str> {
+        self.0.as_deref()
     }
 }

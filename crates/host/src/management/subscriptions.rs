@@ -188,7 +188,7 @@ async fn permit_resource_polling(
 fn repeated_caller(caller: &ToolCaller, interval: Duration) -> ToolCaller {
     let seconds = interval.as_secs_f64();
     let name = format!("{} (repeated every {seconds} s until stopped)", caller.name);
-    ToolCaller { name: name.into(), consent: caller.consent }
+    ToolCaller { name: name.into(), ..caller.clone() }
 }
 
 fn polling_access<'a>(server: &'a Server, call: &'a ToolInvocation, caller: &'a ToolCaller) -> ServerAccess<'a> {

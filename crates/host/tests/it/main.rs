@@ -15,6 +15,7 @@ mod origins;
 mod permission;
 mod permits;
 mod polling;
+mod principals;
 mod results;
 mod roster;
 mod startup;

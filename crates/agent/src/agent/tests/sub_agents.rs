@@ -38,7 +38,7 @@ async fn last_message_is_the_outcome_and_caller_is_sub_agent() {
     let callers = WaitableCounter::new();
     let (seen, notes) = (callers.clone(), fixture.registry.notes().clone());
     fixture.tool("ping", move |call: ToolInvocation| {
-        if call.caller == (ToolCaller { name: "sub-agent".into(), consent: wharf_tools::CallerConsent::Ask }) {
+        if call.caller == (ToolCaller { name: "sub-agent".into(), ..ToolCaller::agent() }) {
             seen.add();
         }
         notes.push("files", "for the agent above");
