@@ -46,10 +46,13 @@ pub use limits::Limits;
 pub use local::{ClosureServer, ToolCall, ToolReply};
 pub use low_priority::LowPriorityThread;
 pub use options::{
-    ConnectOptions, InputHandling, NegotiationMode, NotificationObserver, ProgressSink, RequestOptions, StepSink,
+    CallTag, ConnectOptions, DeclaredClient, InputHandling, InputRound, NegotiationMode, NotificationObserver,
+    ProgressSink, RequestOptions, StepSink,
 };
 pub use process_log::{ProcessLog, ProcessNote};
-pub use services::{BoxedFuture, ClientServices, Elicitor, LogSink, RootsSource, Sampler, SamplingError};
+pub use services::{
+    BoxedFuture, ClientServices, Elicitor, LogSink, RequestSource, RootsSource, Sampler, SamplingError,
+};
 pub use tap::{Direction, Tap, TappedMessage};
 pub use trace::{ConnectStep, ConnectTrace, StepOutcome};
 pub use transport::memory::{ClientSender, HandlerPanic, LocalMessage, LocalServer, ServerEnd, Workers, WorkersHealth};

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use wharf_net::Authorizer;
 use wharf_spec::Environment;
-use wharf_wire::{Progress, RawJson};
+use wharf_wire::{LogLevel, Progress, RawJson};
 
 use crate::cache::{AuthorizationId, ResultCache};
 use crate::connect::TransportCache;
+use crate::error::CallError;
 use crate::limits::Limits;
 use crate::process_log::ProcessLog;
 use crate::services::ClientServices;
@@ -93,6 +94,81 @@ pub struct RequestOptions {
     pub inputs: InputHandling,
     /// Bypasses the cache when reading.
     pub fresh: bool,
+    /// Identifies the call in requests and log messages that the server sends because of it.
+    pub tag: Option<CallTag>,
+    /// Responses to the input requests of an earlier attempt at the same call (2026-07-28).
+    pub input_round: Option<InputRound>,
+    /// The client to declare instead of this one (2026-07-28), for a caller that forwards calls of another client.
+    pub client: Option<Arc<DeclaredClient>>,
+}
+
+/// A number that a caller gives a call, to recognise it in requests of the server. It is not sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CallTag(pub u64);
+
+/// The members that repeat a call with the responses to its input requests (2026-07-28, basic/patterns/mrtr).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InputRound {
+    /// `inputResponses`: an object with one response per input request.
+    pub responses: Option<RawJson>,
+    /// `requestState`: the string that the server sent with its input requests.
+    pub state: Option<RawJson>,
+}
+
+/// A client as declared to a server in the `_meta` of a request (2026-07-28).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeclaredClient {
+    /// `clientCapabilities`, an object. Empty if unset.
+    pub capabilities: Option<RawJson>,
+    /// `clientInfo`, an object. This client's own if unset.
+    pub info: Option<RawJson>,
+    /// `logLevel`. No log messages if unset.
+    pub log_level: Option<LogLevel>,
+}
+
+impl InputRound {
+    /// Returns the members of the request, each after a comma.
+    pub(crate) fn members(&self) -> Result<String, CallError> {
+        let mut members = String::new();
+        for (name, value, is_valid) in [
+            ("inputResponses", &self.responses, (|value| value.is_object()) as fn(&RawJson) -> bool),
+            ("requestState", &self.state, |value| value.as_str().trim_start().starts_with('"')),
+        ] {
+            let Some(value) = value else { continue };
+            if !is_valid(value) {
+                return Err(CallError::Invalid(format!("`{name}` has the wrong type")));
+            }
+            members.push_str(",\"");
+            members.push_str(name);
+            members.push_str("\":");
+            members.push_str(value.as_str());
+        }
+        Ok(members)
+    }
+}
+
+impl DeclaredClient {
+    /// Sets the capabilities.
+    #[must_use]
+    pub fn capabilities(mut self, capabilities: RawJson) -> Self {
+        self.capabilities = Some(capabilities);
+        self
+    }
+
+    /// Sets the client's name and version.
+    #[must_use]
+    pub fn info(mut self, info: RawJson) -> Self {
+        self.info = Some(info);
+        self
+    }
+
+    /// Sets the minimum level of log messages.
+    #[must_use]
+    pub fn log_level(mut self, level: LogLevel) -> Self {
+        self.log_level = Some(level);
+        self
+    }
 }
 
 /// Handling of input that a server requests before it returns a result (2026-07-28).
@@ -116,6 +192,13 @@ impl RequestOptions {
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
+        self
+    }
+
+    /// Sets the tag.
+    #[must_use]
+    pub fn tag(mut self, tag: CallTag) -> Self {
+        self.tag = Some(tag);
         self
     }
 

@@ -11,7 +11,7 @@ use wharf_wire::{Era, JsonLimits, RawJson, Revision, object_members};
 use crate::connection::Connection;
 use crate::engine::{CallEffect, CallRequest, DropAction, HeaderFields, PendingCall, ReservedCall};
 use crate::error::CallError;
-use crate::options::RequestOptions;
+use crate::options::{DeclaredClient, RequestOptions};
 use crate::server_requests::ServerRequestHandler;
 use crate::trace_context::TraceContext;
 
@@ -27,6 +27,8 @@ const NO_TIMEOUT: Duration = Duration::from_secs(86_400 * 365);
 pub(crate) struct OutgoingRequest<'a> {
     pub method: &'a str,
     pub members: &'a [&'a [u8]],
+    /// Members after these, each after a comma: the responses of an input round.
+    pub more: &'a str,
     pub effect: CallEffect,
     pub when_dropped: DropAction,
     /// The tool, prompt, resource or task named in the params, if any.
@@ -39,7 +41,8 @@ pub(crate) struct OutgoingRequest<'a> {
 
 impl<'a> OutgoingRequest<'a> {
     pub fn new(method: &'a str, members: &'a [&'a [u8]], effect: CallEffect) -> Self {
-        Self { method, members, effect, when_dropped: DropAction::Withdraw, name: None, header_params: &[], span: None }
+        let when_dropped = DropAction::Withdraw;
+        Self { method, members, more: "", effect, when_dropped, name: None, header_params: &[], span: None }
     }
 
     /// Sets the name of the request's target.
@@ -111,11 +114,10 @@ pub(crate) fn members_without_meta(
 }
 
 impl Connection {
-    /// Sends a request, with `more` members after its own.
+    /// Sends a request.
     pub(crate) fn send(
         &self,
         outgoing: OutgoingRequest<'_>,
-        more: &str,
         options: &RequestOptions,
     ) -> Result<PendingCall, CallError> {
         let limits = self.limits();
@@ -124,12 +126,14 @@ impl Connection {
         let traced =
             self.inner().trace_context.as_ref().and_then(|trace| traced_meta(trace, extra.unwrap_or_default()));
         let extra = traced.as_deref().or(extra);
+        let declared = options.client.as_deref().map(|client| self.forwarded_meta(client)).transpose()?;
         let reserved = self.inner().link.engine.reserve(CallRequest {
             timeout: options.timeout.unwrap_or(limits.call),
             timeout_max: options.total_timeout(limits),
             progress: options.progress.clone(),
             effect: outgoing.effect,
             when_dropped: outgoing.when_dropped,
+            tag: options.tag,
         })?;
         if let Some(span) = outgoing.span {
             span.record("id", reserved.call_id());
@@ -137,9 +141,27 @@ impl Connection {
         self.send_reserved(
             reserved,
             outgoing,
-            more,
-            RequestMeta { extra: extra.unwrap_or_default(), with_progress: options.progress.is_some() },
+            RequestMeta {
+                declared: declared.as_deref(),
+                extra: extra.unwrap_or_default(),
+                with_progress: options.progress.is_some(),
+            },
         )
+    }
+
+    /// Returns the fixed part of a request that is forwarded for another client. Empty in the handshake era, in which a
+    /// connection has declared its client once and for all.
+    fn forwarded_meta(&self, client: &DeclaredClient) -> Result<String, CallError> {
+        for (name, member) in [("capabilities", &client.capabilities), ("info", &client.info)] {
+            if member.as_ref().is_some_and(|member| !member.is_object()) {
+                return Err(CallError::Invalid(format!("the client's {name} must be a JSON object")));
+            }
+        }
+        let revision = self.facts().revision;
+        Ok(match revision.era() {
+            Era::Stateless => format!("{META_OPEN}{}", crate::era::forwarded_meta_members(revision, client)),
+            Era::Handshake => String::new(),
+        })
     }
 
     /// Sends a request without a timeout. Passes its id to `before` before sending.
@@ -154,17 +176,17 @@ impl Connection {
             progress: None,
             effect: outgoing.effect,
             when_dropped: outgoing.when_dropped,
+            tag: None,
         })?;
         before(reserved.call_id());
-        self.send_reserved(reserved, outgoing, "", RequestMeta::default())
+        self.send_reserved(reserved, outgoing, RequestMeta::default())
     }
 
     fn send_reserved(
         &self,
         reserved: ReservedCall,
         outgoing: OutgoingRequest<'_>,
-        more: &str,
-        RequestMeta { extra, with_progress }: RequestMeta<'_>,
+        RequestMeta { declared, extra, with_progress }: RequestMeta<'_>,
     ) -> Result<PendingCall, CallError> {
         let (members, engine) = (outgoing.members, &self.inner().link.engine);
         let id = reserved.id_text();
@@ -173,7 +195,7 @@ impl Connection {
         parts.push(id.text());
         parts.push(b",\"method\":\"");
         parts.push(outgoing.method.as_bytes());
-        let always = self.inner().meta.as_bytes();
+        let always = declared.unwrap_or(&self.inner().meta).as_bytes();
         if !always.is_empty() || with_progress || !extra.is_empty() {
             let mut comma = !always.is_empty();
             parts.push(if comma { always } else { META_OPEN.as_bytes() });
@@ -194,7 +216,7 @@ impl Connection {
             return engine.send(reserved, outgoing.header_fields(), parts.as_slice());
         }
         members.iter().for_each(|part| parts.push(part));
-        parts.push(more.as_bytes());
+        parts.push(outgoing.more.as_bytes());
         parts.push(b"}}\n");
         engine.send(reserved, outgoing.header_fields(), parts.as_slice())
     }
@@ -203,6 +225,8 @@ impl Connection {
 /// The `_meta` members specific to one request.
 #[derive(Default, Clone, Copy)]
 struct RequestMeta<'a> {
+    /// The fixed part, if it declares another client.
+    declared: Option<&'a str>,
     extra: &'a [u8],
     with_progress: bool,
 }

@@ -19,7 +19,8 @@ use crate::connection::{SKILLS_EXTENSION, TASKS_EXTENSION};
 use crate::counters::{ConnectionCounters, CounterKind, CounterSet};
 use crate::engine::{PendingReply, RequestRefusal};
 use crate::limits::Limits;
-use crate::services::{BoxedFuture, ClientServices, SamplingError};
+use crate::options::CallTag;
+use crate::services::{BoxedFuture, ClientServices, RequestSource, SamplingError};
 use crate::tap::masked_value;
 
 pub(crate) const ELICIT: &str = "elicitation/create";
@@ -120,24 +121,32 @@ impl ServerRequestHandler {
     /// # Errors
     ///
     /// A refusal if the capability was not declared or the params cannot be decoded.
-    pub fn begin_reply(&self, method: &str, params: Option<RawJson>) -> Result<PendingReply, RequestRefusal> {
+    pub fn begin_reply(
+        &self,
+        method: &str,
+        params: Option<RawJson>,
+        call: Option<CallTag>,
+    ) -> Result<PendingReply, RequestRefusal> {
         let undeclared = || RequestRefusal::new(code::METHOD_NOT_FOUND, "not offered by this client");
         match method {
-            ELICIT if self.services.elicitation.is_some() => self.elicit(params),
-            SAMPLE if self.services.sampling.is_some() => self.sample(params),
+            ELICIT if self.services.elicitation.is_some() => self.elicit(params, call),
+            SAMPLE if self.services.sampling.is_some() => self.sample(params, call),
             ROOTS => {
                 let source = self.services.roots.as_ref().ok_or_else(undeclared)?;
-                let roots = serde_json::json!({ "roots": source.roots(&self.server) });
-                let roots = RawJson::from_value(&roots)
-                    .map_err(|error| RequestRefusal::new(code::INTERNAL, error.to_string()))?;
-                Ok(PendingReply { person: false, work: Box::pin(std::future::ready(Ok(roots))) })
+                let roots = with_timeout(self.limits.ask_timeout, source.roots(self.source(call)));
+                let work = async move {
+                    let late = || RequestRefusal::new(code::INTERNAL, "the roots are not available");
+                    let roots = serde_json::json!({ "roots": roots.await.ok_or_else(late)? });
+                    RawJson::from_value(&roots).map_err(|error| RequestRefusal::new(code::INTERNAL, error.to_string()))
+                };
+                Ok(PendingReply { person: false, work: Box::pin(work) })
             }
             _ => Err(undeclared()),
         }
     }
 
     /// Forwards a log message to the log sink, with the server's secrets removed.
-    pub fn log(&self, params: Option<RawJson>) {
+    pub fn log(&self, params: Option<RawJson>, call: Option<CallTag>) {
         if params.as_ref().is_some_and(|params| params.as_bytes().len() > self.limits.max_server_text) {
             return self.counters.count_and_warn(CounterKind::Oversized, "discarded a log message over the size limit");
         }
@@ -149,32 +158,32 @@ impl ServerRequestHandler {
             && let Ok(data) = RawJson::parse(masked_value(data.as_bytes(), &self.redactor))
         {
             let logger = logger.map(|logger| self.redactor.redact(&logger).into_owned());
-            sink.log(&self.server, LogMessage { level, logger, data });
+            sink.log(self.source(call), LogMessage { level, logger, data });
         }
     }
 
     /// Asks the user to open a page and returns the answer.
-    pub async fn show_page(&self, page: UrlRequest) -> ElicitationResponse {
+    pub async fn show_page(&self, page: UrlRequest, call: Option<CallTag>) -> ElicitationResponse {
         let Some(elicitor) = self.services.elicitation.as_ref().filter(|elicitor| elicitor.supports_pages()) else {
             return ElicitationResponse::Cancel;
         };
         if !self.try_count_prompt() {
             return ElicitationResponse::Decline;
         }
-        with_timeout(self.limits.ask_timeout, elicitor.elicit(&self.server, Elicitation::Url(page)))
+        with_timeout(self.limits.ask_timeout, elicitor.elicit(self.source(call), Elicitation::Url(page)))
             .await
             .unwrap_or(ElicitationResponse::Cancel)
     }
 
     /// Resolves when the user reports that they are done with the page.
-    pub fn wait_for_page(&self, page: &UrlRequest) -> BoxedFuture<()> {
+    pub fn wait_for_page(&self, page: &UrlRequest, call: Option<CallTag>) -> BoxedFuture<()> {
         match &self.services.elicitation {
-            Some(elicitor) => elicitor.wait_for_page(&self.server, page),
+            Some(elicitor) => elicitor.wait_for_page(self.source(call), page),
             None => Box::pin(std::future::pending()),
         }
     }
 
-    fn elicit(&self, params: Option<RawJson>) -> Result<PendingReply, RequestRefusal> {
+    fn elicit(&self, params: Option<RawJson>, call: Option<CallTag>) -> Result<PendingReply, RequestRefusal> {
         let question = decode_params::<Elicitation>(params, self.bounds())?;
         let Some(elicitor) = &self.services.elicitation else { return Err(invalid_params(&"not offered")) };
         if matches!(question, Elicitation::Url(_)) && !elicitor.supports_pages() {
@@ -187,7 +196,7 @@ impl ServerRequestHandler {
             let answer = Ok(ElicitationResponse::Decline.to_raw());
             return Ok(PendingReply { person: false, work: Box::pin(std::future::ready(answer)) });
         }
-        let asking = elicitor.elicit(&self.server, question.clone());
+        let asking = elicitor.elicit(self.source(call), question.clone());
         let limit = self.limits.ask_timeout;
         let work = async move {
             let answer = with_timeout(limit, asking).await.unwrap_or(ElicitationResponse::Cancel);
@@ -196,7 +205,7 @@ impl ServerRequestHandler {
         Ok(PendingReply { person: true, work: Box::pin(work) })
     }
 
-    fn sample(&self, params: Option<RawJson>) -> Result<PendingReply, RequestRefusal> {
+    fn sample(&self, params: Option<RawJson>, call: Option<CallTag>) -> Result<PendingReply, RequestRefusal> {
         let request = decode_params::<SamplingRequest>(params, self.bounds())?;
         let Some(sampler) = &self.services.sampling else { return Err(invalid_params(&"not offered")) };
         if request.tools.is_some() && !sampler.supports_tools() {
@@ -205,7 +214,7 @@ impl ServerRequestHandler {
         if !self.try_count_prompt() {
             return Err(RequestRefusal::new(USER_REJECTED, "too many requests"));
         }
-        let sampling = sampler.sample(&self.server, request);
+        let sampling = sampler.sample(self.source(call), request);
         let limit = self.limits.ask_timeout;
         let work = async move {
             match with_timeout(limit, sampling).await {
@@ -217,6 +226,10 @@ impl ServerRequestHandler {
             }
         };
         Ok(PendingReply { person: true, work: Box::pin(work) })
+    }
+
+    fn source(&self, call: Option<CallTag>) -> RequestSource<'_> {
+        RequestSource { call, ..RequestSource::new(&self.server) }
     }
 
     /// Reports whether another prompt to the user fits the rate limit, and counts it if so.
@@ -277,8 +290,8 @@ mod tests {
     struct RecordingLogSink(Mutex<Vec<String>>);
 
     impl LogSink for RecordingLogSink {
-        fn log(&self, server: &str, LogMessage { level, logger, data }: LogMessage) {
-            let line = format!("{server} {level:?} {} {}", logger.unwrap_or_default(), data.as_str());
+        fn log(&self, source: RequestSource<'_>, LogMessage { level, logger, data }: LogMessage) {
+            let line = format!("{} {level:?} {} {}", source.server, logger.unwrap_or_default(), data.as_str());
             self.0.lock().unwrap().push(line);
         }
     }

@@ -8,6 +8,27 @@ use std::sync::Arc;
 
 use wharf_wire::{Elicitation, ElicitationResponse, LogLevel, LogMessage, RawJson, Root, SamplingRequest, UrlRequest};
 
+use crate::options::CallTag;
+
+/// The sender of a request or a log message.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct RequestSource<'a> {
+    /// Name of the server.
+    pub server: &'a str,
+    /// The call that the request belongs to, as tagged by [`RequestOptions::tag`](crate::RequestOptions). Known if the
+    /// request arrived on the stream of a call over HTTP, or as an input request of a call (2026-07-28). Over stdio
+    /// the handshake revisions do not tell.
+    pub call: Option<CallTag>,
+}
+
+impl<'a> RequestSource<'a> {
+    /// Creates the source of a request that belongs to no known call.
+    pub fn new(server: &'a str) -> Self {
+        Self { server, call: None }
+    }
+}
+
 /// A boxed future. Dropped when its result is no longer needed.
 pub type BoxedFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -20,12 +41,12 @@ pub trait Elicitor: Send + Sync {
 
     /// Asks the user. The content of an accepted form fits the form; defaults are filled in for omitted fields.
     /// Accepting a page is consent to open it, nothing more.
-    fn elicit(&self, server: &str, question: Elicitation) -> BoxedFuture<ElicitationResponse>;
+    fn elicit(&self, source: RequestSource<'_>, question: Elicitation) -> BoxedFuture<ElicitationResponse>;
 
     /// Resolves when the user reports that a page is done, before or instead of the server's notification. Never
     /// resolves by default.
-    fn wait_for_page(&self, server: &str, page: &UrlRequest) -> BoxedFuture<()> {
-        let _ = (server, page);
+    fn wait_for_page(&self, source: RequestSource<'_>, page: &UrlRequest) -> BoxedFuture<()> {
+        let _ = (source, page);
         Box::pin(std::future::pending())
     }
 }
@@ -42,7 +63,11 @@ pub trait Sampler: Send + Sync {
     /// # Errors
     ///
     /// [`SamplingError`] if the user declines or the model fails.
-    fn sample(&self, server: &str, request: SamplingRequest) -> BoxedFuture<Result<RawJson, SamplingError>>;
+    fn sample(
+        &self,
+        source: RequestSource<'_>,
+        request: SamplingRequest,
+    ) -> BoxedFuture<Result<RawJson, SamplingError>>;
 }
 
 /// The reason sampling produced no result.
@@ -57,14 +82,14 @@ pub enum SamplingError {
 
 /// Provides the roots of a server.
 pub trait RootsSource: Send + Sync {
-    /// Returns the directories as `file://` URIs. Must return at once.
-    fn roots(&self, server: &str) -> Vec<Root>;
+    /// Resolves to the directories as `file://` URIs.
+    fn roots(&self, source: RequestSource<'_>) -> BoxedFuture<Vec<Root>>;
 }
 
 /// Receives log messages from a server. Called on the connection's own task: it must return at once.
 pub trait LogSink: Send + Sync {
     /// Handles one message: untrusted, with the known secrets of its server removed.
-    fn log(&self, server: &str, message: LogMessage);
+    fn log(&self, source: RequestSource<'_>, message: LogMessage);
 }
 
 /// The services a host provides to its servers. None by default.

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use wharf_client::{
     BoxedFuture, CallError, ClientSender, ClientServices, ConnectOptions, Connection, Elicitor, LocalServer,
-    RequestOptions, ServerEnd, Workers, connect_local,
+    RequestOptions, RequestSource, ServerEnd, Workers, connect_local,
 };
 use wharf_wire::{Elicitation, ElicitationResponse, Interest, RawJson};
 
@@ -91,8 +91,8 @@ impl Drop for TellWhenDropped {
 }
 
 impl Elicitor for Thinker {
-    fn elicit(&self, server: &str, _question: Elicitation) -> BoxedFuture<ElicitationResponse> {
-        assert_eq!(server, "scripted");
+    fn elicit(&self, source: RequestSource<'_>, _question: Elicitation) -> BoxedFuture<ElicitationResponse> {
+        assert_eq!(source.server, "scripted");
         self.asked.fetch_add(1, Ordering::SeqCst);
         let (time, told) = (self.time, TellWhenDropped(Arc::clone(&self.dropped)));
         Box::pin(async move {
@@ -329,7 +329,7 @@ async fn completed_page_resumes_all_waiting_calls() {
         fn supports_pages(&self) -> bool {
             true
         }
-        fn elicit(&self, _server: &str, _question: Elicitation) -> BoxedFuture<ElicitationResponse> {
+        fn elicit(&self, _: RequestSource<'_>, _question: Elicitation) -> BoxedFuture<ElicitationResponse> {
             let visited = Arc::clone(&self.0);
             Box::pin(async move {
                 visited.notify_one();

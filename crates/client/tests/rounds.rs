@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use tokio::sync::watch;
 use wharf_client::{
     BoxedFuture, CallError, ClientSender, ClientServices, ConnectOptions, Connection, Elicitor, LocalMessage,
-    LocalServer, RequestOptions, ServerEnd, Workers, connect_local,
+    LocalServer, RequestOptions, RequestSource, ServerEnd, Workers, connect_local,
 };
 use wharf_wire::{Elicitation, ElicitationResponse, RawJson};
 
@@ -130,7 +130,7 @@ struct Parrot {
 }
 
 impl Elicitor for Parrot {
-    fn elicit(&self, _server: &str, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
+    fn elicit(&self, _: RequestSource<'_>, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
         let asked = Arc::clone(&self.asked);
         Box::pin(async move {
             let message = question.message().to_owned();

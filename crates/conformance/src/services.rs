@@ -1,6 +1,6 @@
 //! Client services (elicitation, sampling, roots, skills) that respond without a person.
 
-use wharf_client::{BoxedFuture, ClientServices, Elicitor, RootsSource, Sampler, SamplingError};
+use wharf_client::{BoxedFuture, ClientServices, Elicitor, RequestSource, RootsSource, Sampler, SamplingError};
 use wharf_wire::{Elicitation, ElicitationResponse, RawJson, Root, SamplingRequest};
 
 /// Returns all services, so that the client declares each capability to the suite.
@@ -12,7 +12,7 @@ pub fn all_services() -> ClientServices {
 struct AcceptingElicitor;
 
 impl Elicitor for AcceptingElicitor {
-    fn elicit(&self, _: &str, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
+    fn elicit(&self, _: RequestSource<'_>, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
         let answer = match question {
             Elicitation::Form(_) => ElicitationResponse::Accept(Some(RawJson::empty_object())),
             Elicitation::Url(_) => ElicitationResponse::Decline,
@@ -25,7 +25,7 @@ impl Elicitor for AcceptingElicitor {
 struct FixedSampler;
 
 impl Sampler for FixedSampler {
-    fn sample(&self, _: &str, _: SamplingRequest) -> BoxedFuture<Result<RawJson, SamplingError>> {
+    fn sample(&self, _: RequestSource<'_>, _: SamplingRequest) -> BoxedFuture<Result<RawJson, SamplingError>> {
         let message = serde_json::json!({
             "role": "assistant",
             "content": { "type": "text", "text": "Ahoy." },
@@ -42,7 +42,7 @@ impl Sampler for FixedSampler {
 struct SingleRoot;
 
 impl RootsSource for SingleRoot {
-    fn roots(&self, _: &str) -> Vec<Root> {
-        vec![Root { uri: "file:///srv/wharf".to_owned(), name: Some("wharf".to_owned()) }]
+    fn roots(&self, _: RequestSource<'_>) -> BoxedFuture<Vec<Root>> {
+        Box::pin(std::future::ready(vec![Root { uri: "file:///srv/wharf".to_owned(), name: Some("wharf".to_owned()) }]))
     }
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde_json::json;
 use wharf_json::{RawJson, object_members};
 use wharf_tools::{
-    CallRefusal, CallSubject, CallerConsent, GatedCall, PermissionRequirement, PermissionSource,
-    RefusalReason, ToolCaller, ToolDescription, ToolRisk,
+    CallRefusal, CallSubject, CallerConsent, GatedCall, PermissionRequirement, PermissionSource, RefusalReason,
+    ToolCaller, ToolDescription, ToolRisk,
 };
 
 use crate::call::CallOptions;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
+use wharf_client::CallTag;
 use wharf_json::RawJson;
 use wharf_policy::{Rule, RuleWriteError};
 use wharf_spec::{ServerName, ToolId};
@@ -72,6 +73,8 @@ pub enum PermissionAnswer {
 pub struct ElicitationAsk {
     /// The server.
     pub server: ServerName,
+    /// The call that the question belongs to, if known. [`RequestOptions::tag`](wharf_client::RequestOptions) tags it.
+    pub call: Option<CallTag>,
     /// The server's question. Untrusted.
     pub question: Elicitation,
 }
@@ -88,6 +91,8 @@ pub struct PageAsk {
 pub struct SamplingAsk {
     /// The server.
     pub server: ServerName,
+    /// The call that the request belongs to, if known.
+    pub call: Option<CallTag>,
     /// The sampling request, with tools and context removed. Untrusted.
     pub request: SamplingRequest,
 }

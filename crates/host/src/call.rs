@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wharf_client::{CallError, RawResult, ResultKind};
+use wharf_client::{CallError, InputRound, RawResult, ResultKind};
 use wharf_json::{RawJson, object_members};
 use wharf_spec::{ServerName, ToolId, UntrustedText};
 use wharf_tools::{
@@ -386,7 +386,7 @@ impl HostContext {
         let member = |wanted: &str| members.iter().find(|(key, _)| key == wanted).map(|(_, value)| value.clone());
         let name: Option<String> = member("name").and_then(|name| name.decode(bounds).ok());
         let name = name.ok_or_else(|| invalid("`tools/call` requires the tool's `name`".to_owned()))?;
-        let known = ["name", "arguments", "_meta"];
+        let known = ["name", "arguments", "_meta", "inputResponses", "requestState"];
         if let Some((odd, _)) = members.iter().find(|(key, _)| !known.contains(&&**key)) {
             return Err(invalid(format!(
                 "`tools/call` does not accept the parameter `{}`",
@@ -394,6 +394,10 @@ impl HostContext {
             )));
         }
         options.request.meta = options.request.meta.or_else(|| member("_meta"));
+        let round = InputRound { responses: member("inputResponses"), state: member("requestState") };
+        if round != InputRound::default() {
+            options.request.input_round = Some(round);
+        }
         let arguments = member("arguments").unwrap_or_else(RawJson::empty_object);
         Ok(self.call(&ToolId::new(server, name), &arguments, options).await?.raw_result)
     }

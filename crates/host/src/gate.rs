@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use wharf_json::RawJson;
 use wharf_policy::{
-    CallDecision, DecisionReason, Grant, GrantLifetime, GrantScope, PermissionEvaluator, PinLimitReached,
-    PinSet, Policy, Rule, RuleAction, RuleProblem, RuleWriteError, SourcedRule, diff_definitions,
+    CallDecision, DecisionReason, Grant, GrantLifetime, GrantScope, PermissionEvaluator, PinLimitReached, PinSet,
+    Policy, Rule, RuleAction, RuleProblem, RuleWriteError, SourcedRule, diff_definitions,
 };
 use wharf_spec::{Fingerprint, ServerName, ServerOrigin, ToolId};
 use wharf_tools::{
-    CallRefusal, CallerConsent, Gate, GateDecision, GatedCall, PermissionRequirement, Principal, RefusalReason, ToolCaller,
-    ToolDescription, ToolRisk,
+    CallRefusal, CallerConsent, Gate, GateDecision, GatedCall, PermissionRequirement, Principal, RefusalReason,
+    ToolCaller, ToolDescription, ToolRisk,
 };
 
 use crate::ask::{Ask, Asker, PermissionAnswer, PermissionAsk, ask_and_wait};
@@ -85,13 +85,7 @@ impl RuleGate {
     pub fn new(parts: GateConfig) -> Arc<Self> {
         let GateConfig { rules, prompt_policy, allowed, asker, sink, audits, pins } = parts;
         let policy = Arc::new(Policy::compile(rules.clone(), &[]));
-        let state = GateState {
-            rules,
-            policy,
-            servers: Vec::new(),
-            answers: RememberedAnswers::default(),
-            pins,
-        };
+        let state = GateState { rules, policy, servers: Vec::new(), answers: RememberedAnswers::default(), pins };
         Arc::new(Self {
             prompt_policy,
             allowed,

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wharf_client::{BoxedFuture, ClientServices, Elicitor, LogSink, RootsSource, Sampler, SamplingError};
+use wharf_client::{
+    BoxedFuture, ClientServices, Elicitor, LogSink, RequestSource, RootsSource, Sampler, SamplingError,
+};
 use wharf_spec::ServerName;
 use wharf_wire::{
     Elicitation, ElicitationResponse, JsonLimits, LogLevel, LogMessage, RawJson, Root, SamplingRequest, UrlRequest,
@@ -42,8 +44,8 @@ pub(crate) fn build_services(context: &Arc<HostContext>) -> ClientServices {
 struct EventLogSink(Weak<HostContext>);
 
 impl LogSink for EventLogSink {
-    fn log(&self, server: &str, message: LogMessage) {
-        if let (Some(context), Ok(server)) = (self.0.upgrade(), ServerName::new(server)) {
+    fn log(&self, source: RequestSource<'_>, message: LogMessage) {
+        if let (Some(context), Ok(server)) = (self.0.upgrade(), ServerName::new(source.server)) {
             if let Some(logs) = &context.logs {
                 logs.record_message(server.as_str(), &message);
             }
@@ -56,8 +58,8 @@ impl LogSink for EventLogSink {
 struct ConfiguredRoots(Vec<Root>);
 
 impl RootsSource for ConfiguredRoots {
-    fn roots(&self, _server: &str) -> Vec<Root> {
-        self.0.clone()
+    fn roots(&self, _: RequestSource<'_>) -> BoxedFuture<Vec<Root>> {
+        Box::pin(std::future::ready(self.0.clone()))
     }
 }
 
@@ -72,8 +74,9 @@ impl Elicitor for AskerElicitor {
         self.asker.shows_pages()
     }
 
-    fn elicit(&self, server: &str, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
-        let (asker, context, server) = (Arc::clone(&self.asker), self.context.clone(), ServerName::new(server));
+    fn elicit(&self, source: RequestSource<'_>, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
+        let (asker, context, server) = (Arc::clone(&self.asker), self.context.clone(), ServerName::new(source.server));
+        let call = source.call;
         Box::pin(async move {
             let Ok(server) = server else { return ElicitationResponse::Decline };
             let tell = |event| {
@@ -87,13 +90,13 @@ impl Elicitor for AskerElicitor {
                 return ElicitationResponse::Decline;
             }
             tell(Event::Asked { server: server.clone(), kind: "elicitation" });
-            let ask = |reply| Ask::Elicitation(ElicitationAsk { server, question }, reply);
+            let ask = |reply| Ask::Elicitation(ElicitationAsk { server, call, question }, reply);
             ask_and_wait(&*asker, ask).await.unwrap_or(ElicitationResponse::Decline)
         })
     }
 
-    fn wait_for_page(&self, server: &str, _: &UrlRequest) -> BoxedFuture<()> {
-        let (asker, server) = (Arc::clone(&self.asker), ServerName::new(server));
+    fn wait_for_page(&self, source: RequestSource<'_>, _: &UrlRequest) -> BoxedFuture<()> {
+        let (asker, server) = (Arc::clone(&self.asker), ServerName::new(source.server));
         Box::pin(async move {
             let Ok(server) = server else { return std::future::pending().await };
             match ask_and_wait(&*asker, |reply| Ask::Page(PageAsk { server }, reply)).await {
@@ -142,8 +145,13 @@ impl AskerSampler {
 }
 
 impl Sampler for AskerSampler {
-    fn sample(&self, server: &str, request: SamplingRequest) -> BoxedFuture<Result<RawJson, SamplingError>> {
-        let (asker, context, server) = (Arc::clone(&self.asker), self.context.clone(), ServerName::new(server));
+    fn sample(
+        &self,
+        source: RequestSource<'_>,
+        request: SamplingRequest,
+    ) -> BoxedFuture<Result<RawJson, SamplingError>> {
+        let (asker, context, server) = (Arc::clone(&self.asker), self.context.clone(), ServerName::new(source.server));
+        let call = source.call;
         let allowed = server.as_ref().is_ok_and(|server| self.take_tokens(server, request.max_tokens));
         Box::pin(async move {
             let Ok(server) = server else { return Err(SamplingError::Declined) };
@@ -156,7 +164,7 @@ impl Sampler for AskerSampler {
             if let Some(context) = context.upgrade() {
                 context.event_bus.publish(Event::Asked { server: server.clone(), kind: "sampling" });
             }
-            let ask = |reply| Ask::Sampling(SamplingAsk { server, request }, reply);
+            let ask = |reply| Ask::Sampling(SamplingAsk { server, call, request }, reply);
             ask_and_wait(&*asker, ask).await.unwrap_or(Err(SamplingError::Declined))
         })
     }
@@ -202,7 +210,9 @@ mod tests {
         let Ok(Elicitation::Url(page)) = Elicitation::from_raw(raw, &JsonLimits::default()) else { panic!("no page") };
         for (asker, is_done) in [(Arc::new(ConfirmingAsker) as Arc<dyn Asker>, true), (Arc::new(SilentAsker), false)] {
             let person = AskerElicitor { asker, context: Weak::new() };
-            let done = tokio::time::timeout(Duration::from_secs(60), person.wait_for_page("demo", &page)).await;
+            let done =
+                tokio::time::timeout(Duration::from_secs(60), person.wait_for_page(RequestSource::new("demo"), &page))
+                    .await;
             assert_eq!(done.is_ok(), is_done);
         }
     }

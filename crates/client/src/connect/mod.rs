@@ -437,6 +437,7 @@ impl OpenedServer {
             progress: None,
             effect: CallEffect::Reads,
             when_dropped: DropAction::Forget,
+            tag: None,
         };
         let reserved = self.link.engine.reserve(request)?;
         let id = reserved.id_text();

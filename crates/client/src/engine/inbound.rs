@@ -15,6 +15,7 @@ use super::{EXCERPT, Engine, NotMcpPeer, NotificationEffect, RawResult, RequestD
 use crate::budget::{BudgetExceeded, LARGE_MESSAGE_BYTES};
 use crate::counters::CounterKind;
 use crate::error::{CallError, NOT_A_MESSAGE};
+use crate::options::CallTag;
 use crate::tap::Direction;
 
 /// Results smaller than this are copied out of their message.
@@ -51,6 +52,15 @@ pub(crate) enum MessageRelation {
     Other,
 }
 
+/// A scanned message.
+#[derive(Clone, Copy)]
+struct InboundMessage<'a> {
+    bytes: &'a [u8],
+    envelope: &'a Envelope,
+    /// The call on whose stream the message arrived, over HTTP.
+    stream_of: Option<u64>,
+}
+
 impl Engine {
     /// Handles one message, without its line ending. Adds the wakers of ended calls to `wakers`.
     ///
@@ -82,7 +92,10 @@ impl Engine {
     fn handle_message(&self, line: &[u8], retain: RetainPart<'_>, wakers: &mut Vec<Waker>) -> Result<(), NotMcpPeer> {
         self.observer.observe(Direction::Received, line);
         match scan(line) {
-            Ok(envelope) => return self.route(line, &envelope, retain, wakers),
+            Ok(envelope) => {
+                let message = InboundMessage { bytes: line, envelope: &envelope, stream_of: None };
+                return self.route(message, retain, wakers);
+            }
             Err(ScanError { fault: Fault::NotAnObject, .. }) => self.on_non_json(line),
             Err(ScanError { fault: Fault::Batch, .. }) => return self.on_batch(line, wakers),
             Err(error) => self.on_malformed(line, &error, wakers),
@@ -119,8 +132,9 @@ impl Engine {
             if channel.is_single_message() {
                 return Ok(self.fail_unexpected(call, "request or notification instead of a response", wakers));
             }
+            let inbound = InboundMessage { bytes: message, envelope: &envelope, stream_of: Some(call) };
             return self
-                .route(message, &envelope, &|part| self.retain_part(message, part), wakers)
+                .route(inbound, &|part| self.retain_part(message, part), wakers)
                 .map(|()| MessageRelation::Other);
         }
         let id = envelope.id(message);
@@ -235,11 +249,11 @@ impl Engine {
 
     fn route(
         &self,
-        line: &[u8],
-        envelope: &Envelope,
+        message: InboundMessage<'_>,
         retain: RetainPart<'_>,
         wakers: &mut Vec<Waker>,
     ) -> Result<(), NotMcpPeer> {
+        let InboundMessage { bytes: line, envelope, stream_of } = message;
         self.unreadable.record_message();
         if envelope.method.is_some() {
             self.budget.throttle().record(line.len());
@@ -260,9 +274,10 @@ impl Engine {
                 }
                 let params =
                     envelope.params.map(|params| retain(params.slice(line)).map(RawJson::new_unchecked)).transpose();
+                let call = stream_of.and_then(|call| self.table().tag_of(call));
                 match (params, id) {
-                    (Ok(params), Some(id)) => return self.on_request(&method, id.slice(line), params),
-                    (Ok(params), None) => self.on_notification(&method, params, wakers),
+                    (Ok(params), Some(id)) => return self.on_request(&method, id.slice(line), params, call),
+                    (Ok(params), None) => self.on_notification(&method, params, call, wakers),
                     (Err(exceeded), id) => {
                         let id = id.map(|id| id.slice(line).to_vec());
                         self.deliver_discarded(&PartialEnvelope { id, has_method: true }, exceeded, wakers);
@@ -341,7 +356,13 @@ impl Engine {
         }
     }
 
-    fn on_request(&self, method: &str, id: &[u8], params: Option<RawJson>) -> Result<(), NotMcpPeer> {
+    fn on_request(
+        &self,
+        method: &str,
+        id: &[u8],
+        params: Option<RawJson>,
+        call: Option<CallTag>,
+    ) -> Result<(), NotMcpPeer> {
         let id = match Id::parse(id) {
             read if read.is_legal() => String::from_utf8_lossy(id),
             _ => {
@@ -352,7 +373,7 @@ impl Engine {
                 return Ok(());
             }
         };
-        match self.protocol.request(method, params) {
+        match self.protocol.request(method, params, call) {
             RequestDisposition::Result(result) => self.send_reply(&id, Ok(result)),
             RequestDisposition::Reject(refusal) => self.send_reply(&id, Err(refusal)),
             RequestDisposition::Later(pending_reply) => self.begin_reply(&id, pending_reply),
@@ -365,9 +386,9 @@ impl Engine {
         Ok(())
     }
 
-    fn on_notification(&self, method: &str, params: Option<RawJson>, wakers: &mut Vec<Waker>) {
+    fn on_notification(&self, method: &str, params: Option<RawJson>, call: Option<CallTag>, wakers: &mut Vec<Waker>) {
         self.counters.count(CounterKind::Notification);
-        match self.protocol.notification(method, params) {
+        match self.protocol.notification(method, params, call) {
             NotificationEffect::None => {}
             NotificationEffect::Progress(progress) => self.on_progress(progress),
             NotificationEffect::Ended(id) => drop(self.fail(id, CallError::Ended, wakers)),
@@ -420,12 +441,8 @@ impl Engine {
         for message in messages {
             match scan(&message) {
                 Ok(envelope) if self.protocol.accepts_batches() => {
-                    self.route(
-                        &message,
-                        &envelope,
-                        &|part| self.result_buffers.copy_bytes(part, &self.budget),
-                        wakers,
-                    )?;
+                    let inbound = InboundMessage { bytes: &message, envelope: &envelope, stream_of: None };
+                    self.route(inbound, &|part| self.result_buffers.copy_bytes(part, &self.budget), wakers)?;
                 }
                 Ok(envelope) if envelope.method.is_none() => {
                     if let Some(id) = envelope.id(&message).and_then(|id| self.call_id(&id)) {

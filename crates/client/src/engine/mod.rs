@@ -32,7 +32,7 @@ use crate::budget::ServerBudget;
 use crate::counters::{CounterKind, CounterSet};
 use crate::error::{CallError, DisconnectCause, DisconnectReport, TimeoutKind};
 use crate::limits::Limits;
-use crate::options::ProgressSink;
+use crate::options::{CallTag, ProgressSink};
 use crate::tap::{Direction, WireObserver};
 
 pub(crate) use call::PendingCall;
@@ -70,10 +70,10 @@ pub enum ResultKind {
 
 /// The protocol knowledge the engine needs, without knowing any method by name.
 pub(crate) trait Protocol: Send + Sync {
-    /// Handles a request from the server.
-    fn request(&self, method: &str, params: Option<RawJson>) -> RequestDisposition;
+    /// Handles a request from the server. `call` is the call on whose stream it arrived.
+    fn request(&self, method: &str, params: Option<RawJson>, call: Option<CallTag>) -> RequestDisposition;
     /// Handles a notification from the server and returns its effect on calls.
-    fn notification(&self, method: &str, params: Option<RawJson>) -> NotificationEffect;
+    fn notification(&self, method: &str, params: Option<RawJson>, call: Option<CallTag>) -> NotificationEffect;
     /// Returns the message that cancels a call.
     fn cancellation(&self, id: u64, reason: &str) -> String;
     /// Maps a `resultType` to its kind, or `None` if it is unknown.
@@ -125,6 +125,7 @@ pub(crate) struct CallRequest {
     pub progress: Option<ProgressSink>,
     pub effect: CallEffect,
     pub when_dropped: DropAction,
+    pub tag: Option<CallTag>,
 }
 
 /// The fields of a request that HTTP repeats in headers.
@@ -212,6 +213,7 @@ impl Engine {
             ticket: None,
             pause_left: self.limits.ask_timeout,
             detached: false,
+            tag: request.tag,
         };
         let (id, needs_rearm) = self.table().insert(waiting)?;
         let effect = request.effect;

@@ -197,6 +197,7 @@ impl EngineModel {
             progress: None,
             effect: if may_write { CallEffect::MayWrite } else { CallEffect::Reads },
             when_dropped: DropAction::Withdraw,
+            tag: None,
         });
         let Ok(reserved) = reserved else { return assert!(self.closed, "refused while the server is there") };
         assert!(!self.closed, "taken after the server was lost");
@@ -300,6 +301,7 @@ fn progress_messages_are_redacted() {
         progress: Some(Arc::new(move |progress| heard.lock().unwrap().push(progress.message))),
         effect: CallEffect::Reads,
         when_dropped: DropAction::Withdraw,
+        tag: None,
     });
     let reserved = reserved.unwrap();
     for (at, message) in ["at hushhush", "at hushhus"].into_iter().enumerate() {

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::{CallEffect, Delivery, DropAction, RawResult, Ticket};
 use crate::error::{CallError, DisconnectReport, TimeoutKind};
-use crate::options::ProgressSink;
+use crate::options::{CallTag, ProgressSink};
 
 /// Bits of an id that select the slot. The others count how often the slot was used.
 const SLOT_BITS: u32 = 20;
@@ -65,6 +65,8 @@ pub(super) struct PendingSlot {
     pub pause_left: Duration,
     /// No future waits for its outcome.
     pub detached: bool,
+    /// The caller's name for the call.
+    pub tag: Option<CallTag>,
 }
 
 /// A call that timed out.
@@ -114,6 +116,14 @@ impl InFlightTable {
     pub fn record_sent(&mut self, id: u64, ticket: Ticket) {
         if let Some(SlotState::Waiting(waiting)) = self.find(id) {
             waiting.ticket = Some(ticket);
+        }
+    }
+
+    /// Returns the tag of a pending call.
+    pub fn tag_of(&mut self, id: u64) -> Option<CallTag> {
+        match self.find(id) {
+            Some(SlotState::Waiting(waiting)) => waiting.tag,
+            _ => None,
         }
     }
 
@@ -359,6 +369,7 @@ mod tests {
             ticket: None,
             pause_left: Duration::from_secs(600),
             detached: false,
+            tag: None,
         }
     }
 

@@ -27,6 +27,7 @@ pub(crate) fn request_logs(engine: &Arc<Engine>, request_handler: &ServerRequest
         progress: None,
         effect: CallEffect::MayWrite,
         when_dropped: DropAction::Forget,
+        tag: None,
     };
     let Ok(reserved) = engine.reserve(request) else { return };
     let id = reserved.id_text();

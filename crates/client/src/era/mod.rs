@@ -11,12 +11,12 @@ use wharf_wire::{Era, JsonLimits, Progress, RawJson, Revision, RpcError, Unsuppo
 
 use crate::engine::{Engine, NotMcpPeer, NotificationEffect, Protocol, RequestDisposition, ResultKind};
 use crate::notifications::{DispatchOutcome, NotificationHub};
-use crate::options::NotificationObserver;
+use crate::options::{CallTag, NotificationObserver};
 use crate::server_requests::ServerRequestHandler;
 
 pub(crate) use handshake::{evaluate_initialize, initialize_params, request_logs};
 pub(crate) use negotiate::{ProbeVerdict, evaluate_probe};
-pub(crate) use stateless::{discover_params, meta_members};
+pub(crate) use stateless::{discover_params, forwarded_meta_members, meta_members};
 
 pub(crate) const DISCOVER: &str = "server/discover";
 pub(crate) const INITIALIZE: &str = "initialize";
@@ -73,21 +73,21 @@ impl ProtocolState {
 }
 
 impl Protocol for ProtocolState {
-    fn request(&self, method: &str, params: Option<RawJson>) -> RequestDisposition {
+    fn request(&self, method: &str, params: Option<RawJson>, call: Option<CallTag>) -> RequestDisposition {
         match (self.era(), method) {
             // Only clients send these: the peer echoes its input, like `cat`.
             (_, DISCOVER | INITIALIZE) => RequestDisposition::NotMcp(NotMcpPeer("it echoed the request back")),
             (Some(Era::Stateless), _) => RequestDisposition::Unwanted,
             // Also allowed before and during the handshake (2025-11-25, basic/lifecycle).
             (_, "ping") => RequestDisposition::Result(RawJson::empty_object()),
-            _ => match self.request_handler.begin_reply(method, params) {
+            _ => match self.request_handler.begin_reply(method, params, call) {
                 Ok(pending_reply) => RequestDisposition::Later(pending_reply),
                 Err(refusal) => RequestDisposition::Reject(refusal),
             },
         }
     }
 
-    fn notification(&self, method: &str, params: Option<RawJson>) -> NotificationEffect {
+    fn notification(&self, method: &str, params: Option<RawJson>, call: Option<CallTag>) -> NotificationEffect {
         if method == "notifications/progress" {
             let progress = params.and_then(|params| Progress::from_raw(params, self.request_handler.bounds()).ok());
             return progress.map_or(NotificationEffect::None, NotificationEffect::Progress);
@@ -97,7 +97,7 @@ impl Protocol for ProtocolState {
         }
         match method {
             "notifications/cancelled" => return self.on_cancelled(params.as_ref()),
-            "notifications/message" => self.request_handler.log(params),
+            "notifications/message" => self.request_handler.log(params, call),
             _ => {
                 let posted = self.era().map(|era| self.bulletin.dispatch(era, method, params.as_ref()));
                 if posted == Some(DispatchOutcome::Stray) {

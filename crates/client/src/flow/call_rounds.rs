@@ -11,7 +11,7 @@ use super::{input_rounds, tasks};
 use crate::connection::Connection;
 use crate::engine::{CallEffect, RawResult, ResultKind};
 use crate::error::{CallError, TimeoutKind};
-use crate::options::{InputHandling, RequestOptions};
+use crate::options::{InputHandling, InputRound, RequestOptions};
 use crate::request::{OutgoingRequest, escape_tool_name, tool_members};
 
 /// A call that has its result.
@@ -98,9 +98,11 @@ async fn run_in_span(
     when_task: TaskHandling,
 ) -> Result<CompletedCall, CallError> {
     let asked = ServerTimer::start(connection);
-    let mut outcome = connection.send(call, "", &options)?.await;
+    let round = options.input_round.as_ref().map(InputRound::members).transpose()?.unwrap_or_default();
+    let first = OutgoingRequest { more: &round, ..call };
+    let mut outcome = connection.send(first, &options)?.await;
     if call.effect == CallEffect::Reads && outcome.as_ref().is_err_and(CallError::is_retryable) {
-        outcome = retry_read(connection, call, &options, asked.elapsed(), outcome).await;
+        outcome = retry_read(connection, first, &options, asked.elapsed(), outcome).await;
     }
     if options.inputs == InputHandling::Forward || is_final_outcome(&outcome) {
         return outcome.map(|raw_result| CompletedCall { raw_result, rounds: 0 });
@@ -127,7 +129,7 @@ async fn retry_read(
     tokio::time::sleep(pause).await;
     let timeout = options.timeout.unwrap_or(inner.limits.call).min(left);
     let again = RequestOptions { timeout: Some(timeout), timeout_max: Some(left), ..options.clone() };
-    connection.send(call, "", &again)?.await
+    connection.send(call, &again)?.await
 }
 
 /// A call without a final result.
@@ -146,17 +148,17 @@ impl UnfinishedCall<'_> {
         for round in 1..=most {
             let more = match outcome {
                 Ok(answer) if answer.kind == ResultKind::InputRequired && INPUT_METHODS.contains(&call.method) => {
-                    input_rounds::answer_round(connection, answer.result, round).await?
+                    input_rounds::answer_round(connection, answer.result, round, self.options.tag).await?
                 }
                 Err(CallError::ErrorResponse(error)) if input_rounds::requires_pages(connection, &error) => {
-                    input_rounds::visit_pages(connection, error).await?;
+                    input_rounds::visit_pages(connection, error, self.options.tag).await?;
                     String::new()
                 }
                 other => return self.finish(other?, round - 1).await,
             };
             self.budget.limit_options(&mut self.options)?;
             let asked = ServerTimer::start(connection);
-            outcome = connection.send(call, &more, &self.options)?.await;
+            outcome = connection.send(OutgoingRequest { more: &more, ..call }, &self.options)?.await;
             self.budget.spend(asked.elapsed());
             if is_final_outcome(&outcome) {
                 return outcome.map(|raw_result| CompletedCall { raw_result, rounds: round });

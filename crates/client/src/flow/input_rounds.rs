@@ -11,13 +11,19 @@ use crate::connection::Connection;
 use crate::engine::RequestRefusal;
 use crate::error::CallError;
 use crate::notifications::NotificationHub;
+use crate::options::CallTag;
 use crate::server_requests::{SAMPLE, USER_REJECTED};
 
 /// Maximum delay before a call without input requests is repeated.
 const MAX_REPEAT_DELAY: Duration = Duration::from_secs(5);
 
 /// Answers one round of input requests. Returns the additional members of the repeated request, starting with a comma.
-pub(super) async fn answer_round(connection: &Connection, result: RawJson, round: usize) -> Result<String, CallError> {
+pub(super) async fn answer_round(
+    connection: &Connection,
+    result: RawJson,
+    round: usize,
+    call: Option<CallTag>,
+) -> Result<String, CallError> {
     let limits = connection.limits();
     let asked = InputRequired::from_raw(result, &limits.bounds)?;
     if asked.requests.len() > limits.round_questions {
@@ -33,7 +39,7 @@ pub(super) async fn answer_round(connection: &Connection, result: RawJson, round
         while_connected(connection, tokio::time::sleep(wait)).await?;
     } else {
         more.push_str(",\"inputResponses\":");
-        more.push_str(&answer_requests(connection, asked.requests).await?);
+        more.push_str(&answer_requests(connection, asked.requests, call).await?);
     }
     if let Some(state) = asked.state {
         more.push_str(",\"requestState\":");
@@ -43,10 +49,14 @@ pub(super) async fn answer_round(connection: &Connection, result: RawJson, round
 }
 
 /// Answers input requests in order and returns a JSON object of the responses by key.
-pub(super) async fn answer_requests(connection: &Connection, requests: Vec<InputRequest>) -> Result<String, CallError> {
+pub(super) async fn answer_requests(
+    connection: &Connection,
+    requests: Vec<InputRequest>,
+    call: Option<CallTag>,
+) -> Result<String, CallError> {
     let mut text = String::from("{");
     for InputRequest { key, method, params } in requests {
-        let pending_reply = connection.inner().protocol.request_handler.begin_reply(&method, params);
+        let pending_reply = connection.inner().protocol.request_handler.begin_reply(&method, params, call);
         let pending_reply = pending_reply.map_err(|refusal| input_error(&method, refusal))?;
         let pause = pending_reply.person.then(|| connection.inner().link.engine.pause_deadlines());
         let response =
@@ -90,7 +100,11 @@ pub(super) fn requires_pages(connection: &Connection, error: &RpcError) -> bool 
 }
 
 /// Shows every page to the user, and waits until the server or the user reports that it is done.
-pub(super) async fn visit_pages(connection: &Connection, error: RpcError) -> Result<(), CallError> {
+pub(super) async fn visit_pages(
+    connection: &Connection,
+    error: RpcError,
+    call: Option<CallTag>,
+) -> Result<(), CallError> {
     #[derive(Deserialize)]
     struct WireUrlElicitations<'a> {
         #[serde(borrow)]
@@ -104,17 +118,18 @@ pub(super) async fn visit_pages(connection: &Connection, error: RpcError) -> Res
     }
     for page in pages.elicitations {
         let page = RawJson::parse(page.get().to_owned()).map_err(|error| CallError::Protocol(error.to_string()))?;
-        while_connected(connection, visit_page(connection, UrlRequest::from_raw(page, &limits.bounds)?)).await??;
+        while_connected(connection, visit_page(connection, UrlRequest::from_raw(page, &limits.bounds)?, call))
+            .await??;
     }
     Ok(())
 }
 
-async fn visit_page(connection: &Connection, page: UrlRequest) -> Result<(), CallError> {
+async fn visit_page(connection: &Connection, page: UrlRequest, call: Option<CallTag>) -> Result<(), CallError> {
     let inner = connection.inner();
     // Registered before the page is opened: the server may report completion while the user still reads the prompt.
     let mut waited = page.elicitation_id.as_deref().map(|id| PageRegistration::new(&inner.protocol.bulletin, id));
     let _pause = inner.link.engine.pause_deadlines();
-    if !matches!(inner.protocol.request_handler.show_page(page.clone()).await, ElicitationResponse::Accept(_)) {
+    if !matches!(inner.protocol.request_handler.show_page(page.clone(), call).await, ElicitationResponse::Accept(_)) {
         return Err(CallError::Declined("a visit to a web page"));
     }
     let told = async {
@@ -125,7 +140,7 @@ async fn visit_page(connection: &Connection, page: UrlRequest) -> Result<(), Cal
     };
     tokio::select! {
         () = told => {}
-        () = inner.protocol.request_handler.wait_for_page(&page) => {}
+        () = inner.protocol.request_handler.wait_for_page(&page, call) => {}
         // No completion was reported: repeat the call, and the server decides.
         () = tokio::time::sleep(inner.limits.ask_timeout) => {}
     }

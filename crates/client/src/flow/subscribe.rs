@@ -316,7 +316,7 @@ impl Drop for Subscription {
             let uri = serde_json::Value::from(uri.as_str()).to_string();
             let members: [&[u8]; 2] = [b"\"uri\":", uri.as_bytes()];
             let outgoing = OutgoingRequest::new("resources/unsubscribe", &members, CallEffect::Reads);
-            if let Ok(call) = self.connection.send(outgoing, "", &RequestOptions::default()) {
+            if let Ok(call) = self.connection.send(outgoing, &RequestOptions::default()) {
                 call.detach();
             }
         }

@@ -14,7 +14,7 @@ use super::subscribe::{Event, Subscription};
 use crate::connection::Connection;
 use crate::engine::{CallEffect, DropAction, RawResult, ResultKind};
 use crate::error::{CallError, TimeoutKind};
-use crate::options::RequestOptions;
+use crate::options::{CallTag, RequestOptions};
 use crate::request::{OutgoingRequest, escape_tool_name, tool_members};
 
 /// Bounds of the poll interval. They override the interval the server requests.
@@ -50,6 +50,8 @@ pub struct TaskHandle {
     /// Keys of the answered input requests. They are unique for the lifetime of the task.
     answered: Mutex<HashSet<String>>,
     thinking: Mutex<PromptTime>,
+    /// Tag of the call that started the task.
+    tag: Option<CallTag>,
 }
 
 impl Connection {
@@ -77,9 +79,10 @@ impl Connection {
     ) -> Result<Started, CallError> {
         self.check_capability("tools/call")?;
         if self.is_stateless() {
+            let tag = options.request.tag;
             let answer = call_tool(self, tool, arguments, options.request, TaskHandling::ReturnTask).await?.raw_result;
             return match answer.kind {
-                ResultKind::Task => Ok(Started::Task(Box::new(TaskHandle::from_created(self, answer.result)?))),
+                ResultKind::Task => Ok(Started::Task(Box::new(TaskHandle::from_created(self, answer.result, tag)?))),
                 _ => Ok(Started::Finished(Box::new(self.view(answer)?))),
             };
         }
@@ -89,9 +92,10 @@ impl Connection {
         let body = tool_members(&name, arguments);
         // A task can only be cancelled by its own method, and has no id before the response.
         let outgoing = OutgoingRequest::new("tools/call", &body, CallEffect::MayWrite);
-        let outgoing = OutgoingRequest { when_dropped: DropAction::Forget, ..outgoing };
-        let answer = self.send(outgoing, &format!(",\"task\":{{{ttl}}}"), &options.request)?.await?;
-        match TaskHandle::from_created(self, answer.result.clone()) {
+        let more = format!(",\"task\":{{{ttl}}}");
+        let outgoing = OutgoingRequest { when_dropped: DropAction::Forget, more: &more, ..outgoing };
+        let answer = self.send(outgoing, &options.request)?.await?;
+        match TaskHandle::from_created(self, answer.result.clone(), options.request.tag) {
             Ok(task) => Ok(Started::Task(Box::new(task))),
             // A server may ignore the task parameter.
             Err(_) => Ok(Started::Finished(Box::new(self.view(answer)?))),
@@ -107,6 +111,7 @@ impl Connection {
             latest: Mutex::default(),
             answered: Mutex::default(),
             thinking: Mutex::default(),
+            tag: None,
         }
     }
 }
@@ -117,7 +122,7 @@ pub(super) async fn follow_task(
     created: RawJson,
     options: &RequestOptions,
 ) -> Result<RawResult, CallError> {
-    let task = TaskHandle::from_created(connection, created)?;
+    let task = TaskHandle::from_created(connection, created, options.tag)?;
     let _leaving = CancelOnDrop(&task);
     task.follow_within(options.total_timeout(connection.limits()), None).await
 }
@@ -140,9 +145,9 @@ impl Drop for CancelOnDrop<'_> {
 }
 
 impl TaskHandle {
-    fn from_created(connection: &Connection, created: RawJson) -> Result<Self, CallError> {
+    fn from_created(connection: &Connection, created: RawJson, tag: Option<CallTag>) -> Result<Self, CallError> {
         let task = Task::from_raw(created, &connection.limits().bounds)?;
-        let handle = connection.task(task.id.clone());
+        let handle = Self { tag, ..connection.task(task.id.clone()) };
         handle.set_latest(task);
         Ok(handle)
     }
@@ -269,7 +274,7 @@ impl TaskHandle {
         }
         let keys: Vec<String> = open.iter().map(|request| request.key.as_str().to_owned()).collect();
         self.prompt_time().since = Some(Instant::now());
-        let responses = input_rounds::answer_requests(&self.connection, open).await;
+        let responses = input_rounds::answer_requests(&self.connection, open, self.tag).await;
         {
             let mut thinking = self.prompt_time();
             let thought = thinking.since.take().map(|since| since.elapsed());
@@ -328,7 +333,7 @@ impl TaskHandle {
         let members = [body.as_bytes()];
         let effect = if method == "tasks/get" { CallEffect::Reads } else { CallEffect::MayWrite };
         let outgoing = OutgoingRequest::new(method, &members, effect).with_name(&self.id);
-        let outcome = self.connection.send(outgoing, more, &RequestOptions::default())?.await;
+        let outcome = self.connection.send(OutgoingRequest { more, ..outgoing }, &RequestOptions::default())?.await;
         outcome.map_err(|error| match error {
             CallError::ErrorResponse(error) if error.code == code::INVALID_PARAMS && method == "tasks/get" => {
                 let message = UntrustedText::new(error.message);
@@ -342,7 +347,7 @@ impl TaskHandle {
         let body = format!("\"taskId\":{}", serde_json::Value::from(self.id.as_str()));
         let members = [body.as_bytes()];
         let outgoing = OutgoingRequest::new("tasks/cancel", &members, CallEffect::MayWrite).with_name(&self.id);
-        if let Ok(call) = self.connection.send(outgoing, "", &RequestOptions::default()) {
+        if let Ok(call) = self.connection.send(outgoing, &RequestOptions::default()) {
             call.detach();
         }
     }

@@ -32,6 +32,7 @@ impl ResultCacheKey {
         server.settings.load().effective.keep_results?;
         if options.request.fresh
             || options.request.inputs == InputHandling::Forward
+            || options.request.input_round.is_some()
             || tool.description.hints.read_only != Some(true)
         {
             return None;

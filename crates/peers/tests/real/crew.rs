@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use wharf_client::{BoxedFuture, Elicitor, LogSink, RootsSource, Sampler, SamplingError};
+use wharf_client::{BoxedFuture, Elicitor, LogSink, RequestSource, RootsSource, Sampler, SamplingError};
 use wharf_wire::{Elicitation, ElicitationResponse, LogLevel, LogMessage, RawJson, Root, SamplingRequest, UrlRequest};
 
 use crate::peer::raw;
@@ -47,7 +47,7 @@ impl Elicitor for Person {
         self.pages
     }
 
-    fn elicit(&self, _server: &str, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
+    fn elicit(&self, _: RequestSource<'_>, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
         let answer = (self.answer)(&question);
         self.asked.lock().unwrap().push(question);
         Box::pin(std::future::ready(answer))
@@ -63,11 +63,11 @@ impl Elicitor for Hasty {
         true
     }
 
-    fn elicit(&self, server: &str, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
-        self.0.elicit(server, question)
+    fn elicit(&self, source: RequestSource<'_>, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
+        self.0.elicit(source, question)
     }
 
-    fn wait_for_page(&self, _server: &str, _page: &UrlRequest) -> BoxedFuture<()> {
+    fn wait_for_page(&self, _: RequestSource<'_>, _page: &UrlRequest) -> BoxedFuture<()> {
         Box::pin(std::future::ready(()))
     }
 }
@@ -76,7 +76,7 @@ impl Elicitor for Hasty {
 pub struct Undecided(pub watch::Sender<usize>);
 
 impl Elicitor for Undecided {
-    fn elicit(&self, _server: &str, _question: Elicitation) -> BoxedFuture<ElicitationResponse> {
+    fn elicit(&self, _: RequestSource<'_>, _question: Elicitation) -> BoxedFuture<ElicitationResponse> {
         let thinking = Thinking(self.0.clone());
         self.0.send_modify(|open| *open += 1);
         Box::pin(async move {
@@ -135,7 +135,7 @@ impl Sampler for Model {
         self.tools
     }
 
-    fn sample(&self, _server: &str, request: SamplingRequest) -> BoxedFuture<Result<RawJson, SamplingError>> {
+    fn sample(&self, _: RequestSource<'_>, request: SamplingRequest) -> BoxedFuture<Result<RawJson, SamplingError>> {
         let said = (self.say)(&request).map(|said| raw(&said));
         self.asked.lock().unwrap().push(request);
         Box::pin(std::future::ready(said))
@@ -159,8 +159,8 @@ impl Hold {
 }
 
 impl RootsSource for Hold {
-    fn roots(&self, _server: &str) -> Vec<Root> {
-        self.0.lock().unwrap().clone()
+    fn roots(&self, _: RequestSource<'_>) -> BoxedFuture<Vec<Root>> {
+        Box::pin(std::future::ready(self.0.lock().unwrap().clone()))
     }
 }
 
@@ -177,7 +177,7 @@ impl Log {
 }
 
 impl LogSink for Log {
-    fn log(&self, _server: &str, message: LogMessage) {
+    fn log(&self, _: RequestSource<'_>, message: LogMessage) {
         self.0.lock().unwrap().push(message);
     }
 }

@@ -41,7 +41,7 @@ fn permission(asker: &dyn Asker, name: &str) -> Receiver<PermissionAnswer> {
 /// Sends an elicitation from a server.
 fn elicitation(asker: &dyn Asker, question: &str) -> Receiver<ElicitationResponse> {
     let (reply, answer) = AskReply::pair();
-    asker.ask(Ask::Elicitation(ElicitationAsk { server: server("demo"), question: view(question) }, reply));
+    asker.ask(Ask::Elicitation(ElicitationAsk { server: server("demo"), call: None, question: view(question) }, reply));
     answer
 }
 
@@ -49,7 +49,7 @@ fn sampling(asker: &dyn Asker) -> Receiver<Result<RawJson, SamplingError>> {
     let (reply, answer) = AskReply::pair();
     let request: SamplingRequest =
         view(r#"{"maxTokens":9,"messages":[{"role":"user","content":{"type":"text","text":"Ahoy"}}]}"#);
-    asker.ask(Ask::Sampling(SamplingAsk { server: server("demo"), request }, reply));
+    asker.ask(Ask::Sampling(SamplingAsk { server: server("demo"), call: None, request }, reply));
     answer
 }
 

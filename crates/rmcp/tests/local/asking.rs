@@ -7,8 +7,8 @@ use rmcp::model::{CallToolRequestParams, CallToolResponse, InputRequiredResult, 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use wharf_client::{
-    BoxedFuture, ClientServices, ConnectOptions, Connection, Elicitor, LogSink, NegotiationMode, RootsSource, Sampler,
-    SamplingError, connect_local,
+    BoxedFuture, ClientServices, ConnectOptions, Connection, Elicitor, LogSink, NegotiationMode, RequestSource,
+    RootsSource, Sampler, SamplingError, connect_local,
 };
 use wharf_wire::{Elicitation, ElicitationResponse, LogLevel, LogMessage, RawJson, Root, SamplingRequest};
 
@@ -18,7 +18,7 @@ use crate::handler::{Context, call, connected, said, server, told};
 struct Host;
 
 impl Elicitor for Host {
-    fn elicit(&self, _server: &str, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
+    fn elicit(&self, _: RequestSource<'_>, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
         assert_eq!(question.message(), "Which berth?");
         let content = RawJson::parse(r#"{"berth":"seven"}"#).unwrap();
         Box::pin(std::future::ready(ElicitationResponse::Accept(Some(content))))
@@ -26,7 +26,7 @@ impl Elicitor for Host {
 }
 
 impl Sampler for Host {
-    fn sample(&self, _server: &str, request: SamplingRequest) -> BoxedFuture<Result<RawJson, SamplingError>> {
+    fn sample(&self, _: RequestSource<'_>, request: SamplingRequest) -> BoxedFuture<Result<RawJson, SamplingError>> {
         assert_eq!(request.max_tokens, 9);
         let message = json!({ "role": "assistant", "model": "m", "content": { "type": "text", "text": "a poem" } });
         Box::pin(std::future::ready(Ok(RawJson::from_value(&message).unwrap())))
@@ -34,15 +34,15 @@ impl Sampler for Host {
 }
 
 impl RootsSource for Host {
-    fn roots(&self, _server: &str) -> Vec<Root> {
-        vec![Root { uri: "file:///quay".to_owned(), name: None }]
+    fn roots(&self, _: RequestSource<'_>) -> BoxedFuture<Vec<Root>> {
+        Box::pin(std::future::ready(vec![Root { uri: "file:///quay".to_owned(), name: None }]))
     }
 }
 
 struct Log(mpsc::UnboundedSender<String>);
 
 impl LogSink for Log {
-    fn log(&self, _server: &str, message: LogMessage) {
+    fn log(&self, _: RequestSource<'_>, message: LogMessage) {
         let _ = self.0.send(message.data.as_str().to_owned());
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
-use wharf_client::{BoxedFuture, Elicitor};
+use wharf_client::{BoxedFuture, Elicitor, RequestSource};
 use wharf_wire::{Elicitation, ElicitationResponse, UrlRequest};
 
 use crate::console::Console;
@@ -64,13 +64,13 @@ impl Elicitor for TerminalElicitor {
         true
     }
 
-    fn elicit(&self, server: &str, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
-        let (person, server) = (self.clone(), server.to_owned());
+    fn elicit(&self, source: RequestSource<'_>, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
+        let (person, server) = (self.clone(), source.server.to_owned());
         Box::pin(async move { person.answer(&server, &question).await })
     }
 
-    fn wait_for_page(&self, server: &str, _: &UrlRequest) -> BoxedFuture<()> {
-        let (console, server) = (self.console.clone(), server.to_owned());
+    fn wait_for_page(&self, source: RequestSource<'_>, _: &UrlRequest) -> BoxedFuture<()> {
+        let (console, server) = (self.console.clone(), source.server.to_owned());
         Box::pin(async move { wait_for_page_visit(&console, &server).await })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wharf_client::LogSink;
+use wharf_client::{LogSink, RequestSource};
 use wharf_spec::UntrustedText;
 use wharf_wire::LogMessage;
 
@@ -17,8 +17,8 @@ const MAX_LOGGER_LEN: usize = 80;
 pub struct ConsoleLogSink(pub Arc<Console>);
 
 impl LogSink for ConsoleLogSink {
-    fn log(&self, server: &str, message: LogMessage) {
-        self.0.log_line(log_line(server, &message));
+    fn log(&self, source: RequestSource<'_>, message: LogMessage) {
+        self.0.log_line(log_line(source.server, &message));
     }
 }
 

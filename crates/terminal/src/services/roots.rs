@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use url::Url;
-use wharf_client::RootsSource;
+use wharf_client::{BoxedFuture, RequestSource, RootsSource};
 use wharf_wire::Root;
 
 use crate::failure::Failure;
@@ -23,8 +23,8 @@ impl FixedRoots {
 }
 
 impl RootsSource for FixedRoots {
-    fn roots(&self, _: &str) -> Vec<Root> {
-        self.0.clone()
+    fn roots(&self, _: RequestSource<'_>) -> BoxedFuture<Vec<Root>> {
+        Box::pin(std::future::ready(self.0.clone()))
     }
 }
 

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use wharf_client::{BoxedFuture, ClientServices, Connection, Elicitor, Event, RequestOptions, Started, TaskOptions};
+use wharf_client::{
+    BoxedFuture, ClientServices, Connection, Elicitor, Event, RequestOptions, RequestSource, Started, TaskOptions,
+};
 use wharf_spec::UntrustedText;
 use wharf_wire::{Elicitation, ElicitationResponse, Interest, Task, UrlRequest};
 
@@ -45,18 +47,18 @@ impl Elicitor for RecordingElicitor {
         self.person.supports_pages()
     }
 
-    fn elicit(&self, server: &str, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
+    fn elicit(&self, source: RequestSource<'_>, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
         let text = match &question {
             Elicitation::Form(form) => format!("{} ({} fields)", form.message, form.fields.len()),
             Elicitation::Url(page) => page.message.clone(),
         };
         let text = UntrustedText::new(text).truncate(200).to_string();
-        self.recorder.0.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{server} asks: {text}"));
-        self.person.elicit(server, question)
+        self.recorder.0.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{} asks: {text}", source.server));
+        self.person.elicit(source, question)
     }
 
-    fn wait_for_page(&self, server: &str, page: &UrlRequest) -> BoxedFuture<()> {
-        self.person.wait_for_page(server, page)
+    fn wait_for_page(&self, source: RequestSource<'_>, page: &UrlRequest) -> BoxedFuture<()> {
+        self.person.wait_for_page(source, page)
     }
 }
 

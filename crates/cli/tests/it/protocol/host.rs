@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use wharf_client::{
     BoxedFuture, ClientServices, ConnectOptions, Connection, Direction, Elicitor, GuardProgram, LogSink,
-    RequestOptions, RootsSource, Sampler, SamplingError, Tap, TappedMessage, connect,
+    RequestOptions, RequestSource, RootsSource, Sampler, SamplingError, Tap, TappedMessage, connect,
 };
 use wharf_spec::{Environment, StdioSpec};
 use wharf_wire::{
@@ -112,18 +112,18 @@ impl Elicitor for Person {
         true
     }
 
-    fn elicit(&self, server: &str, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
+    fn elicit(&self, source: RequestSource<'_>, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
         let (kind, raw) = match &question {
             Elicitation::Form(form) => ("form", &form.raw),
             Elicitation::Url(page) => ("page", &page.raw),
         };
         let raw = serde_json::from_str(raw.as_str()).unwrap();
-        self.asked.lock().unwrap().push((format!("{server} {kind}"), raw));
+        self.asked.lock().unwrap().push((format!("{} {kind}", source.server), raw));
         let next = self.script.lock().unwrap().pop_front();
         Box::pin(std::future::ready(next.unwrap_or(ElicitationResponse::Accept(None))))
     }
 
-    fn wait_for_page(&self, _server: &str, _page: &UrlRequest) -> BoxedFuture<()> {
+    fn wait_for_page(&self, _: RequestSource<'_>, _page: &UrlRequest) -> BoxedFuture<()> {
         // Only the server's own word counts here.
         Box::pin(std::future::pending())
     }
@@ -138,10 +138,14 @@ impl Sampler for Model {
         true
     }
 
-    fn sample(&self, server: &str, request: SamplingRequest) -> BoxedFuture<Result<RawJson, SamplingError>> {
+    fn sample(
+        &self,
+        source: RequestSource<'_>,
+        request: SamplingRequest,
+    ) -> BoxedFuture<Result<RawJson, SamplingError>> {
         let raw: Value = serde_json::from_str(request.raw.as_str()).unwrap();
         let refused = raw.to_string().contains("refuse");
-        self.asked.lock().unwrap().push((format!("{server} model"), raw));
+        self.asked.lock().unwrap().push((format!("{} model", source.server), raw));
         let content = json!({ "type": "text", "text": "at noon" });
         let message =
             json!({ "role": "assistant", "content": content, "model": "tide-table", "stopReason": "endTurn" });
@@ -153,15 +157,19 @@ impl Sampler for Model {
 struct Quays;
 
 impl RootsSource for Quays {
-    fn roots(&self, server: &str) -> Vec<Root> {
-        vec![Root { uri: format!("file:///quays/{server}"), name: Some("quays".to_owned()) }]
+    fn roots(&self, source: RequestSource<'_>) -> BoxedFuture<Vec<Root>> {
+        let server = source.server;
+        Box::pin(std::future::ready(vec![Root {
+            uri: format!("file:///quays/{server}"),
+            name: Some("quays".to_owned()),
+        }]))
     }
 }
 
 struct Logbook(mpsc::UnboundedSender<(LogLevel, Value)>);
 
 impl LogSink for Logbook {
-    fn log(&self, _server: &str, message: LogMessage) {
+    fn log(&self, _: RequestSource<'_>, message: LogMessage) {
         let _ = self.0.send((message.level, serde_json::from_str(message.data.as_str()).unwrap()));
     }
 }

@@ -73,7 +73,7 @@ async fn model(api: &Modeld) -> Model {
 }
 
 fn ask() -> SamplingAsk {
-    SamplingAsk { server: ServerName::new("demo").unwrap(), request: request(AHOY) }
+    SamplingAsk { server: ServerName::new("demo").unwrap(), call: None, request: request(AHOY) }
 }
 
 #[tokio::test]

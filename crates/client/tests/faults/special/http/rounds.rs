@@ -1,14 +1,14 @@
 //! Calls that are asked to come again: what they bring is theirs alone, byte for byte.
 
 use super::*;
-use wharf_client::{BoxedFuture, Elicitor};
+use wharf_client::{BoxedFuture, Elicitor, RequestSource};
 use wharf_wire::{Elicitation, ElicitationResponse};
 
 /// Answers everything with the question.
 struct Parrot;
 
 impl Elicitor for Parrot {
-    fn elicit(&self, _server: &str, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
+    fn elicit(&self, _: RequestSource<'_>, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
         let answer = RawJson::from_value(&serde_json::json!({ "answer": question.message() })).unwrap();
         Box::pin(std::future::ready(ElicitationResponse::Accept(Some(answer))))
     }
