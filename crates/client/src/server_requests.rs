@@ -308,7 +308,7 @@ mod tests {
             r#"{"level":"warning","data":123456}"#,
             r#"{"level":"warning","data":{"password":"x","n":1}}"#,
         ] {
-            request_handler.log(RawJson::parse(params.as_bytes().to_vec()).ok());
+            request_handler.log(RawJson::parse(params.as_bytes().to_vec()).ok(), None);
         }
         let expected = [r#"s Warning a *** "a ***""#, r#"s Warning  "***""#, r#"s Warning  {"password":"***","n":1}"#];
         assert_eq!(*logged.0.lock().unwrap(), expected);

@@ -4,6 +4,7 @@
 //! separate file, so that short arguments cannot be guessed from the log alone.
 
 mod key;
+mod sink;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,9 +20,11 @@ use wharf_store::{Journal, JournalOpenError, JournalOptions};
 use wharf_tools::ToolCaller;
 
 pub(crate) use key::{AuditKey, AuditKeyError};
+pub use sink::{AuditMode, AuditSink};
 
 use crate::error::HostError;
 use crate::events::{Event, EventBus};
+use sink::AuditDestinations;
 
 /// Capacity of the queue to the writer. Entries beyond it are counted as lost.
 const MAX_QUEUED_ENTRIES: usize = 4096;
@@ -34,11 +37,21 @@ pub(crate) struct AuditLog {
     entries: mpsc::Sender<AuditTask>,
     lost: Arc<AtomicU64>,
     key: AuditKey,
+    mode: AuditMode,
 }
 
 enum AuditTask {
     Write(Box<AuditEntry>),
+    /// Writes an entry that a call waits for.
+    WriteFirst(Box<AuditEntry>, oneshot::Sender<Result<(), String>>),
     Flush(oneshot::Sender<()>),
+}
+
+/// Settings of the audit log.
+#[derive(Clone, Default)]
+pub(crate) struct AuditOptions {
+    pub mode: AuditMode,
+    pub sink: Option<Arc<dyn AuditSink>>,
 }
 
 /// Errors of opening the audit log.
@@ -50,6 +63,8 @@ pub(crate) enum AuditError {
     Key(#[from] AuditKeyError),
     #[error("cannot start the audit log thread: {0}")]
     Thread(#[from] std::io::Error),
+    #[error("the audit log is required, but there is neither a state directory nor a sink")]
+    NoDestination,
 }
 
 /// The end of a call.
@@ -104,6 +119,7 @@ struct AuditEntry {
 #[serde(tag = "event", rename_all = "snake_case")]
 enum AuditEvent {
     Decision { verdict: &'static str, reason: String },
+    Begin {},
     Call { success: bool, duration_ms: u64, error: Option<String> },
 }
 
@@ -122,17 +138,30 @@ pub(crate) fn log_path(state: &Path) -> PathBuf {
 }
 
 impl AuditLog {
-    /// Opens the log and starts the writer. A failed write is reported as an event, once until a write succeeds.
-    pub fn open(path: &Path, event_bus: Arc<EventBus>) -> Result<Self, AuditError> {
-        let journal = Journal::open(path, JournalOptions::default())?;
-        let key = AuditKey::open(&path.with_file_name("audit.key"))?;
+    /// Opens the log and starts the writer, if it has a destination: a file in the state directory, or a sink. A failed
+    /// write is reported as an event, once until a write succeeds.
+    pub fn open(
+        path: Option<&Path>,
+        options: AuditOptions,
+        event_bus: Arc<EventBus>,
+    ) -> Result<Option<Self>, AuditError> {
+        let AuditOptions { mode, sink } = options;
+        if path.is_none() && sink.is_none() {
+            return if mode == AuditMode::Required { Err(AuditError::NoDestination) } else { Ok(None) };
+        }
+        let journal = path.map(|path| Journal::open(path, JournalOptions::default())).transpose()?;
+        let key = match path {
+            Some(path) => AuditKey::open(&path.with_file_name("audit.key"))?,
+            None => AuditKey::generate()?,
+        };
+        let destinations = AuditDestinations { journal, sink };
         let (entries, waiting) = mpsc::channel(MAX_QUEUED_ENTRIES);
         let lost = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&lost);
         // A dedicated thread, because it lives as long as the host and a runtime waits for its blocking threads on
         // shutdown.
-        wharf_threads::start_thread("wharf-audit", move || run_writer(&journal, waiting, &counted, &event_bus))?;
-        Ok(Self { entries, lost, key })
+        wharf_threads::start_thread("wharf-audit", move || run_writer(&destinations, waiting, &counted, &event_bus))?;
+        Ok(Some(Self { entries, lost, key, mode }))
     }
 
     /// Records a permission decision.
@@ -144,6 +173,29 @@ impl AuditLog {
         AuditedDecision { decision, reason }: AuditedDecision,
     ) {
         self.record(tool, arguments, caller, AuditEvent::Decision { verdict: decision, reason });
+    }
+
+    /// Records that a call is about to be sent, if the log is required.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::NotAudited`] if the entry could not be written. The call must not be made then.
+    pub async fn require_entry(
+        &self,
+        tool: &ToolId,
+        arguments: &RawJson,
+        caller: &ToolCaller,
+    ) -> Result<(), HostError> {
+        if self.mode != AuditMode::Required {
+            return Ok(());
+        }
+        let audited = AuditedTool { server: Some(tool.server.as_str()), name: &tool.tool };
+        let entry = Box::new(self.entry(audited, arguments, caller, AuditEvent::Begin {}));
+        let (done, written) = oneshot::channel();
+        let failed = |reason: String| HostError::NotAudited { server: tool.server.clone(), reason };
+        let stopped = || failed("the audit log has stopped".to_owned());
+        self.entries.send(AuditTask::WriteFirst(entry, done)).await.map_err(|_| stopped())?;
+        written.await.map_err(|_| stopped())?.map_err(failed)
     }
 
     /// Records the end of a call.
@@ -167,9 +219,16 @@ impl AuditLog {
     }
 
     fn record(&self, tool: AuditedTool<'_>, arguments: &RawJson, caller: &ToolCaller, what: AuditEvent) {
+        let entry = Box::new(self.entry(tool, arguments, caller, what));
+        if self.entries.try_send(AuditTask::Write(entry)).is_err() {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn entry(&self, tool: AuditedTool<'_>, arguments: &RawJson, caller: &ToolCaller, what: AuditEvent) -> AuditEntry {
         let AuditedTool { server, name: tool } = tool;
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let entry = AuditEntry {
+        AuditEntry {
             schema: 2,
             at_ms: u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
             what,
@@ -178,9 +237,6 @@ impl AuditLog {
             server: server.map(str::to_owned),
             tool: UntrustedText::new(tool).truncate(200).to_string(),
             arguments: summarize_arguments(arguments, &self.key),
-        };
-        if self.entries.try_send(AuditTask::Write(Box::new(entry))).is_err() {
-            self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -215,14 +271,24 @@ fn summarize_arguments(arguments: &RawJson, key: &AuditKey) -> ArgumentSummary {
 }
 
 /// Writes entries until all senders have been dropped.
-fn run_writer(journal: &Journal, mut waiting: mpsc::Receiver<AuditTask>, lost: &AtomicU64, event_bus: &EventBus) {
+fn run_writer(
+    destinations: &AuditDestinations,
+    mut waiting: mpsc::Receiver<AuditTask>,
+    lost: &AtomicU64,
+    event_bus: &EventBus,
+) {
     let mut failing = false;
     while let Some(task) = waiting.blocking_recv() {
+        // The receiver of a task's end may have been dropped.
         let written = match task {
-            AuditTask::Write(entry) => journal.append(&entry).map_err(|error| error.to_string()),
+            AuditTask::Write(entry) => write_entry(destinations, &entry),
+            AuditTask::WriteFirst(entry, done) => {
+                let written = write_entry(destinations, &entry);
+                let _ = done.send(written.clone());
+                written
+            }
             AuditTask::Flush(done) => {
-                let synced = journal.sync().map_err(|error| error.to_string());
-                // The receiver may have been dropped.
+                let synced = destinations.sync();
                 let _ = done.send(());
                 synced
             }
@@ -230,7 +296,7 @@ fn run_writer(journal: &Journal, mut waiting: mpsc::Receiver<AuditTask>, lost: &
         let dropped = lost.swap(0, Ordering::Relaxed);
         if dropped > 0 {
             event_bus.publish(Event::AuditFailed { text: format!("{dropped} audit entries were lost (queue full)") });
-            let _ = journal.append(&serde_json::json!({ "schema": 2, "event": "lost", "entries": dropped }));
+            let _ = write_entry(destinations, &serde_json::json!({ "schema": 2, "event": "lost", "entries": dropped }));
         }
         if let (Err(text), false) = (&written, failing) {
             tracing::error!("writing the audit log failed: {text}");
@@ -238,4 +304,9 @@ fn run_writer(journal: &Journal, mut waiting: mpsc::Receiver<AuditTask>, lost: &
         }
         failing = written.is_err();
     }
+}
+
+fn write_entry(destinations: &AuditDestinations, entry: &impl Serialize) -> Result<(), String> {
+    let entry = serde_json::value::to_raw_value(entry).map_err(|error| error.to_string())?;
+    destinations.write(&entry)
 }

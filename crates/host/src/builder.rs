@@ -18,7 +18,7 @@ use wharf_wire::Root;
 
 use crate::account::ServerAccount;
 use crate::ask::Asker;
-use crate::audit::AuditLog;
+use crate::audit::{AuditLog, AuditMode, AuditOptions, AuditSink};
 use crate::catalog::NameStyle;
 use crate::catalog_publisher::CatalogPublisher;
 use crate::context::{HostContext, HostSettings};
@@ -100,6 +100,7 @@ pub struct HostBuilder {
     rule_sink: Option<RuleSink>,
     asker: Option<Arc<dyn Asker>>,
     state_dir: Option<PathBuf>,
+    audit: AuditOptions,
     services: Option<ClientServices>,
 }
 
@@ -116,6 +117,9 @@ pub enum StartError {
     /// The state directory cannot be used.
     #[error("cannot use the state directory: {0}")]
     Disk(String),
+    /// The audit log cannot be opened.
+    #[error("cannot open the audit log: {0}")]
+    Audit(String),
 }
 
 impl HostBuilder {
@@ -216,6 +220,24 @@ impl HostBuilder {
     #[must_use]
     pub fn state_dir(mut self, path: impl Into<PathBuf>) -> Self {
         self.state_dir = Some(path.into());
+        self
+    }
+
+    /// Sets what happens to a call whose audit entry cannot be written.
+    ///
+    /// See [`HostBuilder`](HostBuilder#example) for an example.
+    #[must_use]
+    pub fn audit_mode(mut self, mode: AuditMode) -> Self {
+        self.audit.mode = mode;
+        self
+    }
+
+    /// Sets a destination of audit entries besides the file in the state directory.
+    ///
+    /// See [`HostBuilder`](HostBuilder#example) for an example.
+    #[must_use]
+    pub fn audit_sink(mut self, sink: impl AuditSink + 'static) -> Self {
+        self.audit.sink = Some(Arc::new(sink));
         self
     }
 
@@ -439,14 +461,16 @@ impl HostBuilder {
         if let Some(logs) = &logs {
             self.options.process_log = Some(Arc::clone(logs) as Arc<dyn ProcessLog>);
         }
-        let (disk, approved, audit) = match self.state_dir {
+        let (disk, approved) = match self.state_dir {
             Some(path) => {
                 let (disk, approved) = StateDirectory::open(path).await.map_err(StartError::Disk)?;
-                let audit = AuditLog::open(&disk.audit_path(), Arc::clone(&event_bus));
-                (Some(disk), approved, Some(audit.map_err(|error| StartError::Disk(error.to_string()))?))
+                (Some(disk), approved)
             }
-            None => (None, ApprovedDefinitions::default(), None),
+            None => (None, ApprovedDefinitions::default()),
         };
+        let audit_path = disk.as_ref().map(StateDirectory::audit_path);
+        let audit = AuditLog::open(audit_path.as_deref(), self.audit, Arc::clone(&event_bus));
+        let audit = audit.map_err(|error| StartError::Audit(error.to_string()))?;
         let asker = self.asker;
         let parts = GateConfig {
             rules: self.rules,

@@ -311,6 +311,9 @@ impl HostContext {
             async move {
                 server.wait_for_tools(&live, deadline).await?;
                 self.check_still_enabled(server, tool, catalog_version)?;
+                if let Some(audit) = &self.audit {
+                    audit.require_entry(&tool.id, arguments, &options.caller).await?;
+                }
                 let called = live.connection.call_tool_raw(&tool.id.tool, arguments, client_options).await;
                 called.map_err(|error| server.call_error(error))
             }

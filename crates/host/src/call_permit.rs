@@ -120,6 +120,9 @@ impl PermitRequest<'_> {
         let entered = server.with_connection(deadline, |live| async move {
             server.wait_for_tools(&live, deadline).await?;
             self.context.check_still_enabled(server, tool, None)?;
+            if let Some(audit) = &self.context.audit {
+                audit.require_entry(&tool.id, self.arguments, &self.options.caller).await?;
+            }
             Ok(self.build_permit(server, tool, live.connection, timeout))
         });
         let mut permit = entered.await?;

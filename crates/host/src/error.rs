@@ -92,6 +92,14 @@ pub enum HostError {
     /// A person's decision could not be saved. It holds until the host is closed.
     #[error("saving the decision failed: {0}")]
     NotSaved(String),
+    /// The call was not sent, because its audit entry could not be written and the audit log is required.
+    #[error("server `{server}`: the call was not sent, because the audit log cannot be written: {reason}")]
+    NotAudited {
+        /// The server.
+        server: ServerName,
+        /// The reason.
+        reason: String,
+    },
     /// The host has been closed.
     #[error("the host is closed")]
     Closed,
@@ -102,7 +110,7 @@ impl HostError {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Call { error, .. } => error.is_retryable(),
-            Self::NotInTime { .. } => true,
+            Self::NotInTime { .. } | Self::NotAudited { .. } => true,
             Self::Unavailable { state, .. } => *state == ServerState::Failed,
             _ => false,
         }
@@ -139,6 +147,7 @@ impl HostError {
             Self::Denied(refusal) => refusal.hint.clone().or_else(|| refusal_hint(&refusal.reason)),
             Self::Call { error, .. } => call_hint(error).map(str::to_owned),
             Self::NotInTime { .. } => Some("the call was not sent; call it again later".to_owned()),
+            Self::NotAudited { .. } => Some("make the audit log writable, then call it again".to_owned()),
             _ => None,
         }
     }

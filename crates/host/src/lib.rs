@@ -111,6 +111,7 @@ pub use ask::{
     ApprovalAsk, Ask, AskReply, Asker, ConsentAnswer, ElicitationAsk, LoginAsk, PageAsk, PermissionAnswer,
     PermissionAsk, SamplingAsk,
 };
+pub use audit::{AuditMode, AuditSink};
 pub use builder::{HostBuilder, StartError};
 pub use call::{CallOptions, ToolResponse};
 pub use call_history::{PastCalls, PastToolCalls, past_calls};
@@ -137,12 +138,12 @@ pub use wharf_auth as auth;
 pub use wharf_client::guard;
 // Other types of the public interface.
 pub use wharf_client::{
-    AuthRecovery, AuthRejection, Authorizer, BudgetExceeded, BudgetScope, ByteBudget, CallError, ClientServices,
-    ClosureServer, ConnectCause, ConnectError, ConnectOptions, ConnectTrace, Connection, ConnectionCounters, Direction,
-    DisconnectReport, Elicitor, InputHandling, Limits, LocalServer, LogSink, NegotiationMode, NotAuthorized,
-    ProcessLog, ProcessNote, ProgressSink, RawResult, RequestCredentials, RequestOptions, ResultKind, RootsSource,
-    Sampler, SamplingError, ServerEnd, ServerFacts, Tap, TappedMessage, TaskOptions, TimeoutKind, ToolCall, ToolReply,
-    WithheldEntry, Workers,
+    AuthRecovery, AuthRejection, Authorizer, BudgetExceeded, BudgetScope, ByteBudget, CallError, CallTag,
+    ClientServices, ClosureServer, ConnectCause, ConnectError, ConnectOptions, ConnectTrace, Connection,
+    ConnectionCounters, DeclaredClient, Direction, DisconnectReport, Elicitor, InputHandling, InputRound, Limits,
+    LocalServer, LogSink, NegotiationMode, NotAuthorized, ProcessLog, ProcessNote, ProgressSink, RawResult,
+    RequestCredentials, RequestOptions, RequestSource, ResultKind, RootsSource, Sampler, SamplingError, ServerEnd,
+    ServerFacts, Tap, TappedMessage, TaskOptions, TimeoutKind, ToolCall, ToolReply, WithheldEntry, Workers,
 };
 /// Configuration files.
 pub use wharf_config as config;

@@ -2,6 +2,7 @@
 //! `evidence/protocol.md` names these tests; [`table`] checks that it names them rightly.
 
 mod asking;
+mod forwarding;
 mod host;
 mod keeping;
 mod table;

@@ -47,6 +47,13 @@ impl AuditKey {
         decode_hex(text.trim_ascii_end()).map(Self).ok_or_else(malformed)
     }
 
+    /// Creates a key that is not stored, for a log without a state directory. Digests are comparable within one run.
+    pub fn generate() -> Result<Self, AuditKeyError> {
+        let mut bytes = [0; KEY_BYTES];
+        getrandom::fill(&mut bytes).map_err(AuditKeyError::Random)?;
+        Ok(Self(bytes))
+    }
+
     /// Returns the HMAC-SHA-256 of the bytes in hexadecimal.
     pub fn digest(&self, bytes: &[u8]) -> String {
         let padded = |pad: u8| {

@@ -6,6 +6,7 @@ mod access;
 mod asking;
 mod calls;
 mod fixture;
+mod forwarding;
 mod lazy;
 mod library;
 mod life;

@@ -60,7 +60,7 @@ pub async fn open_silent(revision: Revision) -> Connection {
     dial(revision, ClientServices::default(), None).await
 }
 
-async fn dial(revision: Revision, services: ClientServices, tap: Option<Arc<dyn Tap>>) -> Connection {
+pub async fn dial(revision: Revision, services: ClientServices, tap: Option<Arc<dyn Tap>>) -> Connection {
     let spec = StdioSpec {
         program: WHARF.into(),
         args: ["demo-server", "--stdio", "--revision", revision.as_str()].map(Into::into).to_vec(),
@@ -89,6 +89,12 @@ impl Harbour {
     /// How often a method was sent.
     pub fn sent(&self, method: &str) -> usize {
         self.sent.lock().unwrap().iter().filter(|message| message["method"] == method).count()
+    }
+
+    /// The params of every message with this method.
+    pub fn sent_params(&self, method: &str) -> Vec<Value> {
+        let sent = self.sent.lock().unwrap();
+        sent.iter().filter(|message| message["method"] == method).map(|message| message["params"].clone()).collect()
     }
 
     /// The methods and the server's name of everything that was asked.

@@ -1,0 +1,48 @@
+//! Destinations of the audit log.
+
+use std::io;
+use std::sync::Arc;
+
+use wharf_store::Journal;
+
+/// A destination of audit entries besides the file in the state directory, for example a collector.
+pub trait AuditSink: Send + Sync {
+    /// Writes one entry: a JSON object on one line, without a line ending. Called on the audit log's own thread, in
+    /// order; it may block.
+    ///
+    /// # Errors
+    ///
+    /// A failure is reported as [`Event::AuditFailed`](crate::Event::AuditFailed). With [`AuditMode::Required`] the
+    /// call of the entry is not made.
+    fn write(&self, entry: &str) -> io::Result<()>;
+}
+
+/// What happens to a call whose audit entry cannot be written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AuditMode {
+    /// The call is made. The entry is counted as lost and the failure is reported as an event.
+    #[default]
+    BestEffort,
+    /// The call is not made. An entry with the event `begin` is written before each call is sent.
+    Required,
+}
+
+/// All destinations of one log.
+pub(super) struct AuditDestinations {
+    pub journal: Option<Journal>,
+    pub sink: Option<Arc<dyn AuditSink>>,
+}
+
+impl AuditDestinations {
+    /// Writes an entry to every destination, also after one has failed.
+    pub fn write(&self, entry: &serde_json::value::RawValue) -> Result<(), String> {
+        let journaled = self.journal.as_ref().map_or(Ok(()), |journal| journal.append(entry));
+        let sunk = self.sink.as_ref().map_or(Ok(()), |sink| sink.write(entry.get()));
+        journaled.map_err(|error| error.to_string()).and(sunk.map_err(|error| error.to_string()))
+    }
+
+    pub fn sync(&self) -> Result<(), String> {
+        self.journal.as_ref().map_or(Ok(()), |journal| journal.sync().map_err(|error| error.to_string()))
+    }
+}
