@@ -27,7 +27,8 @@ fn run_cargo(command: &[&str], targets: &[String]) -> Result<Vec<(String, PathBu
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let profile = own.parent().and_then(Path::parent).ok_or("no target directory")?;
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(command).args(["--quiet", "--package=wharf", "--message-format=json"]).args(targets);
+    // With the features of the whole workspace, as the test command has built them.
+    cargo.args(command).args(["--quiet", "--workspace", "--message-format=json"]).args(targets);
     cargo.env("CARGO_TARGET_DIR", profile.parent().ok_or("no target directory")?);
     if profile.ends_with("release") {
         cargo.arg("--release");
