@@ -24,7 +24,7 @@ use crate::request::{OutgoingRequest, members_without_meta, needs_no_escaping};
 use crate::trace::ConnectTrace;
 use crate::trace_context::TraceContext;
 use crate::transport::memory::WorkersHealth;
-use crate::transport::{ServerLink, ServerProcess, Transport};
+use crate::transport::{ServerProcess, StartedServer, Transport};
 
 /// A connection to a server that is ready. Cheap to clone. Dropping the last clone ends the server without waiting;
 /// [`Connection::close`] shuts it down gracefully.
@@ -91,7 +91,7 @@ pub struct Connection {
 }
 
 pub(crate) struct ConnectionInner {
-    pub link: ServerLink,
+    pub server: StartedServer,
     pub facts: ServerFacts,
     pub protocol: Arc<ProtocolState>,
     /// Start of the params of every request, up to the last fixed member of `_meta`. Empty in the handshake era.
@@ -180,7 +180,7 @@ impl Connection {
     /// Returns the counters of anomalies so far. See [`Connection`](Connection#example) for an example.
     pub fn counters(&self) -> ConnectionCounters {
         let (mut counters, request_handler) =
-            (self.inner.link.engine.counters.snapshot(), self.inner.protocol.request_handler.counters());
+            (self.inner.server.engine.counters.snapshot(), self.inner.protocol.request_handler.counters());
         counters.turned_away += request_handler.turned_away;
         counters.oversized += request_handler.oversized;
         counters
@@ -189,30 +189,30 @@ impl Connection {
     /// Returns the health of the worker threads of an in-process server. `None` for any other server. See
     /// [`Connection`](Connection#example) for an example.
     pub fn workers_health(&self) -> Option<WorkersHealth> {
-        self.inner.link.workers()
+        self.inner.server.workers()
     }
 
     /// Returns the redactor for this server's secrets. See [`Connection`](Connection#example) for an example.
     pub fn redactor(&self) -> &Redactor {
-        &self.inner.link.engine.observer().redactor
+        &self.inner.server.engine.observer().redactor
     }
 
     /// Returns excerpts of the first lines from the server that are not messages: escaped, redacted and cut.
     /// [`Connection::counters`] has their number. See [`Connection`](Connection#example) for an example.
     pub fn unreadable_lines(&self) -> Vec<String> {
-        self.inner.link.engine.unreadable.excerpts()
+        self.inner.server.engine.unreadable.excerpts()
     }
 
     /// Returns the total time that deadlines were paused because the server's requests waited for a person. A wait that
     /// is not over is not included. See [`Connection`](Connection#example) for an example.
     pub fn paused_time(&self) -> Duration {
-        self.inner.link.engine.paused_time()
+        self.inner.server.engine.paused_time()
     }
 
     /// Returns the last lines the server wrote to stderr: untrusted text, with the server's secrets removed. See
     /// [`Connection`](Connection#example) for an example.
     pub fn stderr_tail(&self, lines: usize) -> Vec<String> {
-        self.inner.link.stderr_tail(lines)
+        self.inner.server.stderr_tail(lines)
     }
 
     /// Waits until the server is gone and returns how it was lost.
@@ -225,7 +225,7 @@ impl Connection {
     ///
     /// See [`Connection`](Connection#example) for an example.
     pub async fn wait_until_gone(&self) -> Arc<DisconnectReport> {
-        match self.inner.link.engine.wait_until_gone().await {
+        match self.inner.server.engine.wait_until_gone().await {
             CallError::ServerGone(gone) | CallError::OutcomeUnknown(gone) => gone,
             _ => Arc::new(DisconnectReport::from_cause(DisconnectCause::Stopped)),
         }
@@ -233,7 +233,7 @@ impl Connection {
 
     /// Reports whether the server is gone. See [`Connection`](Connection#example) for an example.
     pub fn is_gone(&self) -> bool {
-        self.inner.link.engine.is_closed()
+        self.inner.server.engine.is_closed()
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -577,7 +577,7 @@ impl Connection {
     /// Requests logs from a handshake-era server at the level set when connecting. Does not wait for the response.
     pub(crate) fn request_logs(&self) {
         if self.check_capability("logging/setLevel").is_ok() {
-            crate::era::request_logs(&self.inner.link.engine, &self.inner.protocol.request_handler);
+            crate::era::request_logs(&self.inner.server.engine, &self.inner.protocol.request_handler);
         }
     }
 
@@ -585,7 +585,7 @@ impl Connection {
     /// need them. Does not wait. See [`Connection`](Connection#example) for an example.
     pub fn notify_roots_changed(&self) {
         if !self.is_stateless() && self.inner.protocol.request_handler.services().roots.is_some() {
-            self.inner.link.engine.send_message(r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#);
+            self.inner.server.engine.send_message(r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#);
         }
     }
 
@@ -623,7 +623,7 @@ impl Connection {
     ///
     /// See [`Connection`](Connection#example) for an example.
     pub async fn close(&self) {
-        self.inner.link.close().await;
+        self.inner.server.close().await;
     }
 
     pub(crate) fn view<T: View>(&self, answer: RawResult) -> Result<T, CallError> {

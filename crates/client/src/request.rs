@@ -69,7 +69,7 @@ pub(crate) fn fixed_meta(revision: Revision, request_handler: &ServerRequestHand
     }
 }
 
-/// Returns a tool's name, escaped for use inside JSON quotes.
+/// Returns a tool's name, escaped for use inside JSON quotes. Fails if the arguments are not an object.
 pub(crate) fn escape_tool_name<'a>(name: &'a str, arguments: &RawJson) -> Result<Cow<'a, str>, CallError> {
     if !arguments.is_object() {
         return Err(CallError::Invalid("tool arguments must be a JSON object".to_owned()));
@@ -127,7 +127,7 @@ impl Connection {
             self.inner().trace_context.as_ref().and_then(|trace| traced_meta(trace, extra.unwrap_or_default()));
         let extra = traced.as_deref().or(extra);
         let declared = options.client.as_deref().map(|client| self.forwarded_meta(client)).transpose()?;
-        let reserved = self.inner().link.engine.reserve(CallRequest {
+        let reserved = self.inner().server.engine.reserve(CallRequest {
             timeout: options.timeout.unwrap_or(limits.call),
             timeout_max: options.total_timeout(limits),
             progress: options.progress.clone(),
@@ -170,7 +170,7 @@ impl Connection {
         outgoing: OutgoingRequest<'_>,
         before: impl FnOnce(u64),
     ) -> Result<PendingCall, CallError> {
-        let reserved = self.inner().link.engine.reserve(CallRequest {
+        let reserved = self.inner().server.engine.reserve(CallRequest {
             timeout: NO_TIMEOUT,
             timeout_max: NO_TIMEOUT,
             progress: None,
@@ -188,17 +188,17 @@ impl Connection {
         outgoing: OutgoingRequest<'_>,
         RequestMeta { declared, extra, with_progress }: RequestMeta<'_>,
     ) -> Result<PendingCall, CallError> {
-        let (members, engine) = (outgoing.members, &self.inner().link.engine);
+        let (members, engine) = (outgoing.members, &self.inner().server.engine);
         let id = reserved.id_text();
         let mut parts = RequestParts::new();
         parts.push(b"{\"jsonrpc\":\"2.0\",\"id\":");
         parts.push(id.text());
         parts.push(b",\"method\":\"");
         parts.push(outgoing.method.as_bytes());
-        let always = declared.unwrap_or(&self.inner().meta).as_bytes();
-        if !always.is_empty() || with_progress || !extra.is_empty() {
-            let mut comma = !always.is_empty();
-            parts.push(if comma { always } else { META_OPEN.as_bytes() });
+        let fixed = declared.unwrap_or(&self.inner().meta).as_bytes();
+        if !fixed.is_empty() || with_progress || !extra.is_empty() {
+            let mut comma = !fixed.is_empty();
+            parts.push(if comma { fixed } else { META_OPEN.as_bytes() });
             if with_progress {
                 parts.push(if comma { b",\"progressToken\":" } else { b"\"progressToken\":" });
                 parts.push(id.text());
@@ -266,7 +266,7 @@ pub(crate) fn needs_no_escaping(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'))
 }
 
-/// A tool call with all parts has eighteen.
+/// A tool call with all parts has sixteen.
 const MAX_PARTS: usize = 20;
 
 /// The parts of one request, collected without copying.

@@ -67,7 +67,7 @@ pub(crate) enum AuditError {
     NoDestination,
 }
 
-/// The end of a call.
+/// The outcome of a call.
 pub(crate) enum AuditedCallOutcome<'a> {
     Answered,
     /// The result is marked as an error.

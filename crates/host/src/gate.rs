@@ -270,16 +270,18 @@ impl RuleGate {
                 self.record_decision(caller, tool, arguments, "deny", &why);
                 RuleDecision::No(CallRefusal::new(RefusalReason::Denied { rule: why.to_string() }))
             }
-            CallDecision::Ask { why, changed } => match self.prompt_waiver(caller, tool, changed.as_deref()) {
-                Some(reason) => {
-                    if changed.is_none() {
-                        self.pin_called_definition(tool);
+            CallDecision::Ask { why, changed: approved_before } => {
+                match self.prompt_waiver(caller, tool, approved_before.as_deref()) {
+                    Some(reason) => {
+                        if approved_before.is_none() {
+                            self.pin_called_definition(tool);
+                        }
+                        self.record_decision(caller, tool, arguments, "allow", &reason);
+                        RuleDecision::Yes
                     }
-                    self.record_decision(caller, tool, arguments, "allow", &reason);
-                    RuleDecision::Yes
+                    None => RuleDecision::Ask { why, approved_before },
                 }
-                None => RuleDecision::Ask { why, changed },
-            },
+            }
         }
     }
 
@@ -290,10 +292,10 @@ impl RuleGate {
         &self,
         caller: &ToolCaller,
         tool: &ToolDescription,
-        changed: Option<&str>,
+        approved_before: Option<&str>,
     ) -> Option<&'static str> {
         let is_allowed = || self.allowed.as_ref().is_some_and(|allowed| allowed(tool));
-        match (caller.consent, self.prompt_policy, changed) {
+        match (caller.consent, self.prompt_policy, approved_before) {
             (CallerConsent::Given, ..) => Some("the caller gave consent"),
             (CallerConsent::Ask, PromptPolicy::Allow, None) => Some("prompts are disabled and count as allowed"),
             (CallerConsent::Ask, _, None) if is_allowed() => Some("allowed for this session in advance"),
@@ -302,8 +304,8 @@ impl RuleGate {
     }
 
     /// Returns the refusal of a call that requires a prompt, for a host without an asker.
-    fn no_asker_refusal(&self, tool: &ToolDescription, changed: Option<&str>) -> CallRefusal {
-        if changed.is_some() {
+    fn no_asker_refusal(&self, tool: &ToolDescription, approved_before: Option<&str>) -> CallRefusal {
+        if approved_before.is_some() {
             let refusal = CallRefusal::new(RefusalReason::DefinitionChanged);
             return match (tool_identity(tool), self.context()) {
                 (Some((id, _)), Some(context)) => {
@@ -373,14 +375,14 @@ impl RuleGate {
         if !self.is_current_definition(&tool) {
             return Err(CallRefusal::new(RefusalReason::PermissionStale));
         }
-        let (why, changed) = match self.decide(&caller, &tool, &arguments) {
+        let (why, approved_before) = match self.decide(&caller, &tool, &arguments) {
             RuleDecision::Yes => return Ok(()),
             RuleDecision::No(refusal) => return Err(refusal),
-            RuleDecision::Ask { why, changed } => (why, changed),
+            RuleDecision::Ask { why, approved_before } => (why, approved_before),
         };
-        let Some(asker) = &self.asker else { return Err(self.no_asker_refusal(&tool, changed.as_deref())) };
+        let Some(asker) = &self.asker else { return Err(self.no_asker_refusal(&tool, approved_before.as_deref())) };
         let asked_about = self.server_version(&tool);
-        let ask = self.permission_ask(&caller, &tool, &arguments, &why, changed.as_deref());
+        let ask = self.permission_ask(&caller, &tool, &arguments, &why, approved_before.as_deref());
         let answer = match ask {
             Some(ask) => tokio::time::timeout(time, ask_and_wait(&**asker, |reply| Ask::Permission(ask, reply))).await,
             None => Ok(None),
@@ -401,7 +403,7 @@ impl RuleGate {
             );
             return Err(CallRefusal::new(RefusalReason::PermissionStale));
         }
-        match (lifetime, changed) {
+        match (lifetime, approved_before) {
             // Allows this call only: the next one is prompted for with the same difference. An approved definition is
             // approved for all principals, so only the user approves one.
             (GrantLifetime::Once, Some(_)) => {}
@@ -534,7 +536,11 @@ fn is_same_server(asked: Option<(u64, Option<u64>)>, now: Option<(u64, Option<u6
 enum RuleDecision {
     Yes,
     No(CallRefusal),
-    Ask { why: DecisionReason, changed: Option<Arc<str>> },
+    Ask {
+        why: DecisionReason,
+        /// The definition approved last, if the tool now has another one.
+        approved_before: Option<Arc<str>>,
+    },
 }
 
 /// Returns the server that a tool belongs to or that its call concerns.
@@ -557,8 +563,8 @@ impl Gate for SharedGate {
         match self.0.decide(caller, tool, arguments) {
             RuleDecision::Yes => GateDecision::Pass,
             RuleDecision::No(refusal) => GateDecision::Refuse(refusal),
-            RuleDecision::Ask { changed, .. } if self.0.asker.is_none() => {
-                let refusal = self.0.no_asker_refusal(tool, changed.as_deref());
+            RuleDecision::Ask { approved_before, .. } if self.0.asker.is_none() => {
+                let refusal = self.0.no_asker_refusal(tool, approved_before.as_deref());
                 self.0.record_decision(caller, tool, arguments, "deny", &"denied: no asker to prompt");
                 GateDecision::Refuse(refusal)
             }

@@ -95,7 +95,8 @@ pub enum RefusalReason {
     },
     /// The tool's definition changed since it was approved.
     DefinitionChanged,
-    /// The tool was replaced or removed while the permission prompt was open, so the permission was for a different tool.
+    /// The tool was replaced or removed while the call waited for a person or for its server, so the permission was for
+    /// a different tool.
     PermissionStale,
     /// The provider of the tool is not approved.
     NotApproved,

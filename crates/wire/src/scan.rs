@@ -99,7 +99,7 @@ pub struct Scanner {
     id: PrefixBuffer<MAX_ID_BYTES>,
     envelope: Envelope,
     seen: u8,
-    extra: Vec<u64>,
+    unknown_key_hashes: Vec<u64>,
     result_start: usize,
     fault: Option<Fault>,
 }
@@ -183,7 +183,7 @@ impl Scanner {
             id: PrefixBuffer::EMPTY,
             envelope: Envelope::default(),
             seen: 0,
-            extra: Vec::new(),
+            unknown_key_hashes: Vec::new(),
             result_start: 0,
             fault: None,
         }
@@ -315,17 +315,17 @@ impl Scanner {
             self.seen |= bit;
         } else if self.level == ScannerLevel::Envelope {
             // A key that is too long or not a valid string is compared by its raw bytes.
-            self.extra_key(decoded.map_or(self.key_hash, |key| key.iter().fold(HASH_START, hash)));
+            self.record_unknown_key(decoded.map_or(self.key_hash, |key| key.iter().fold(HASH_START, hash)));
         }
     }
 
-    fn extra_key(&mut self, key: u64) {
-        if self.extra.contains(&key) {
+    fn record_unknown_key(&mut self, key_hash: u64) {
+        if self.unknown_key_hashes.contains(&key_hash) {
             self.fault = Some(Fault::DuplicateKey);
-        } else if self.extra.len() == MAX_EXTRA_KEYS {
+        } else if self.unknown_key_hashes.len() == MAX_EXTRA_KEYS {
             self.fault = Some(Fault::TooManyKeys);
         } else {
-            self.extra.push(key);
+            self.unknown_key_hashes.push(key_hash);
         }
     }
 

@@ -27,7 +27,7 @@ use crate::tap::WireObserver;
 use crate::trace::{StepOutcome, TraceRecorder};
 use crate::trace_context::TraceContext;
 use crate::transport::memory::{self, LocalServer};
-use crate::transport::{HeaderParamMode, LinkSetup, ServerLink, ServerStarter, Transport, stdio};
+use crate::transport::{HeaderParamMode, LinkSetup, ServerStarter, StartedServer, Transport, stdio};
 
 /// Starts or dials a server and negotiates a revision.
 ///
@@ -84,7 +84,7 @@ struct ConnectAttempt {
 
 /// An opened link and its protocol state.
 struct OpenedServer {
-    link: ServerLink,
+    server: StartedServer,
     protocol: Arc<ProtocolState>,
     deadline: Instant,
     /// Startup timeout.
@@ -154,13 +154,13 @@ impl ConnectAttempt {
         match met {
             Ok(introduction) => {
                 if introduction.revision.era() == Era::Handshake {
-                    started.link.ready().await;
+                    started.server.ready().await;
                 }
                 Ok((started, introduction))
             }
             Err(cause) => {
-                self.stderr = started.link.stderr_tail(STDERR_SHOWN);
-                started.link.close().await;
+                self.stderr = started.server.stderr_tail(STDERR_SHOWN);
+                started.server.close().await;
                 Err(cause)
             }
         }
@@ -189,10 +189,10 @@ impl ConnectAttempt {
         };
         let deadline = Instant::now() + limits.startup;
         match server.start(opening).await {
-            Ok(link) => {
-                self.tracer.record(step, StepOutcome::Fine, &link.detail);
+            Ok(started) => {
+                self.tracer.record(step, StepOutcome::Fine, &started.detail);
                 let startup = self.options.limits.startup;
-                Ok(OpenedServer { link, protocol, deadline, startup })
+                Ok(OpenedServer { server: started, protocol, deadline, startup })
             }
             Err(cause) => Err(self.record_failure(step, cause)),
         }
@@ -207,7 +207,7 @@ impl ConnectAttempt {
         let late = match self.options.negotiation {
             NegotiationMode::Handshake => None,
             // This transport predates the stateless era.
-            NegotiationMode::Automatic if started.link.transport == Transport::HttpSse => None,
+            NegotiationMode::Automatic if started.server.transport == Transport::HttpSse => None,
             NegotiationMode::Automatic => match self.probe(&started, server.is_remote()).await {
                 Ok(ProbeOutcome::Introduced(introduction)) => return (started, Ok(introduction)),
                 Ok(ProbeOutcome::Handshake(late)) => late,
@@ -215,7 +215,7 @@ impl ConnectAttempt {
                     return (started, Err(ConnectCause::Gone(gone)));
                 }
                 Ok(ProbeOutcome::Died(_)) => {
-                    started.link.close().await;
+                    started.server.close().await;
                     match self.start(server, "respawn").await {
                         Ok(second) => started = second,
                         Err(cause) => return (started, Err(cause)),
@@ -293,7 +293,7 @@ impl ConnectAttempt {
     fn probe_failed(&mut self, started: &OpenedServer, error: CallError) -> Result<ProbeOutcome, ConnectCause> {
         match error {
             CallError::ServerGone(gone) | CallError::OutcomeUnknown(gone)
-                if started.link.is_stdin_read()
+                if started.server.is_stdin_read()
                     && !matches!(gone.cause, DisconnectCause::NotMcp(_) | DisconnectCause::EndlessLine) =>
             {
                 self.tracer.record("probe", StepOutcome::Detour, format!("{gone}, restarting the server"));
@@ -315,7 +315,7 @@ impl ConnectAttempt {
                 Ok(call) => call,
                 Err(error) => return Err(self.record_failure("initialize", ConnectError::cause_from_call(error))),
             };
-        let (mut refused, before) = (None, started.link.engine.unreadable.count());
+        let (mut refused, before) = (None, started.server.engine.unreadable.count());
         loop {
             tokio::select! {
                 biased;
@@ -352,7 +352,7 @@ impl ConnectAttempt {
         match era::evaluate_initialize(answer.result, &self.options.limits.bounds) {
             Ok((revision, result)) => {
                 started.protocol.set_revision(revision);
-                started.link.engine.send_message(era::INITIALIZED);
+                started.server.engine.send_message(era::INITIALIZED);
                 self.tracer.record_unredacted("initialize", StepOutcome::Fine, format!("negotiated {revision}"));
                 let (capabilities, server_info) = (result.capabilities, result.server_info);
                 Ok(NegotiatedServer { revision, capabilities, server_info, instructions: result.instructions })
@@ -370,16 +370,17 @@ impl ConnectAttempt {
             version: truncate_text(version, most),
             title: title.map(|title| truncate_text(title, most)),
         });
-        let OpenedServer { link, protocol, .. } = started;
+        let OpenedServer { server, protocol, .. } = started;
         protocol.set_revision(revision);
         let name = self.options.name;
-        let (transport, process) = (link.transport, link.process);
+        let (transport, process) = (server.transport, server.process);
         let facts = ServerFacts { name, revision, capabilities, server_info, instructions, transport, process };
-        let has_header_params = revision.era() == Era::Stateless && link.header_param_mode != HeaderParamMode::Unknown;
+        let has_header_params =
+            revision.era() == Era::Stateless && server.header_param_mode != HeaderParamMode::Unknown;
         let connection = Connection::new(ConnectionInner {
             meta: fixed_meta(revision, &protocol.request_handler),
-            header_params: has_header_params.then(|| HeaderParamTable::new(link.header_param_mode)),
-            link,
+            header_params: has_header_params.then(|| HeaderParamTable::new(server.header_param_mode)),
+            server,
             facts,
             protocol,
             trace: self.tracer.finish(),
@@ -413,7 +414,7 @@ impl OpenedServer {
     /// Waits until more than `count` lines in place of responses were unreadable and no message followed. Each request
     /// gets one response: a server that has written more lines logs to stdout, and may still answer. Cancel-safe.
     async fn wait_for_unreadable(&self, count: u64) {
-        let unreadable = &self.link.engine.unreadable;
+        let unreadable = &self.server.engine.unreadable;
         unreadable.wait_for_more(count).await;
         tokio::time::sleep(UNREADABLE_GRACE.min(self.startup / 4)).await;
         if unreadable.has_message() || unreadable.count() > count + 1 {
@@ -424,7 +425,7 @@ impl OpenedServer {
     /// Returns the report of a server whose responses are unreadable.
     fn not_mcp_report(&self) -> DisconnectReport {
         let cause = DisconnectCause::NotMcp("its responses are not JSON-RPC messages");
-        let (stderr, hint) = (self.link.stderr_tail(STDERR_SHOWN), self.link.engine.last_anomaly());
+        let (stderr, hint) = (self.server.stderr_tail(STDERR_SHOWN), self.server.engine.last_anomaly());
         DisconnectReport { cause, exit: None, stderr, hint }
     }
 
@@ -439,12 +440,12 @@ impl OpenedServer {
             when_dropped: DropAction::Forget,
             tag: None,
         };
-        let reserved = self.link.engine.reserve(request)?;
+        let reserved = self.server.engine.reserve(request)?;
         let id = reserved.id_text();
         let head: [&[u8]; 5] =
             [b"{\"jsonrpc\":\"2.0\",\"id\":", id.text(), b",\"method\":\"", method.as_bytes(), b"\",\"params\":"];
         let fields = HeaderFields { method, ..HeaderFields::default() };
-        self.link.engine.send(reserved, fields, &[&head[..], &[params.as_bytes(), b"}\n"]].concat())
+        self.server.engine.send(reserved, fields, &[&head[..], &[params.as_bytes(), b"}\n"]].concat())
     }
 }
 

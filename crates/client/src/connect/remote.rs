@@ -120,7 +120,7 @@ impl ConnectAttempt {
 }
 
 fn detected_transport(started: &OpenedServer, introduction: &NegotiatedServer) -> DetectedTransport {
-    match (started.link.transport, introduction.revision.era()) {
+    match (started.server.transport, introduction.revision.era()) {
         (Transport::HttpSse, _) => DetectedTransport::Sse,
         (_, Era::Handshake) => DetectedTransport::Handshake,
         (_, Era::Stateless) => DetectedTransport::Stateless,

@@ -13,12 +13,13 @@ use super::{DropAction, Engine};
 pub(crate) struct PendingCall {
     engine: Arc<Engine>,
     id: u64,
-    ended: bool,
+    /// Dropping the future has nothing to do: the call has its outcome or goes on without a waiter.
+    is_disarmed: bool,
 }
 
 impl PendingCall {
     pub(super) fn new(engine: Arc<Engine>, id: u64) -> Self {
-        Self { engine, id, ended: false }
+        Self { engine, id, is_disarmed: false }
     }
 
     pub(super) fn id(&self) -> u64 {
@@ -27,13 +28,13 @@ impl PendingCall {
 
     /// Lets the call continue without a waiter.
     pub fn detach(mut self) {
-        self.ended = true;
+        self.is_disarmed = true;
         self.engine.table().detach(self.id);
     }
 
     /// Removes the call without notifying the server, which never received it.
     pub(super) fn forget(mut self) {
-        self.ended = true;
+        self.is_disarmed = true;
         self.engine.table().remove(self.id);
     }
 }
@@ -43,18 +44,17 @@ impl Future for PendingCall {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<CallOutcome> {
         let outcome = self.engine.table().poll(self.id, context.waker());
-        self.ended |= outcome.is_ready();
+        self.is_disarmed |= outcome.is_ready();
         outcome
     }
 }
 
 impl Drop for PendingCall {
     fn drop(&mut self) {
-        if self.ended {
+        if self.is_disarmed {
             return;
         }
-        let told = self.engine.table().remove(self.id);
-        match told {
+        match self.engine.table().remove(self.id) {
             Some(DropAction::Withdraw) => self.engine.cancel_call(self.id, "no longer needed"),
             Some(DropAction::Forget) => drop(self.engine.link.abandon(self.id)),
             None => {}

@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 use wharf_wire::{JsonDecodeError, JsonLimits, RpcError};
 
 /// Maximum bytes of the message of an error or a progress report. The rest is cut.
-pub(super) const MAX_MESSAGE: usize = 16 << 10;
+pub(super) const MAX_SHOWN_TEXT_BYTES: usize = 16 << 10;
 
 /// Decodes a large error without its data and without copying its whole message.
 pub(super) fn decode_large_error(error: &[u8], bounds: &JsonLimits) -> Result<RpcError, JsonDecodeError> {
@@ -22,7 +22,7 @@ pub(super) fn decode_large_error(error: &[u8], bounds: &JsonLimits) -> Result<Rp
 
 /// Decodes the start of a JSON string, cut between two of its characters.
 fn decode_prefix(json: &str) -> String {
-    let most = json.floor_char_boundary(MAX_MESSAGE);
+    let most = json.floor_char_boundary(MAX_SHOWN_TEXT_BYTES);
     let ends = (1..=most).rev().filter(|end| json.is_char_boundary(*end));
     // An escape has at most twelve characters.
     ends.take(12).find_map(|end| serde_json::from_str(&format!("{}\"", &json[..end])).ok()).unwrap_or_default()
@@ -30,8 +30,8 @@ fn decode_prefix(json: &str) -> String {
 
 /// Truncates a text from the server.
 pub(super) fn truncate_message(mut text: String) -> String {
-    if text.len() > MAX_MESSAGE {
-        text.truncate(text.floor_char_boundary(MAX_MESSAGE));
+    if text.len() > MAX_SHOWN_TEXT_BYTES {
+        text.truncate(text.floor_char_boundary(MAX_SHOWN_TEXT_BYTES));
         text.push('…');
         text.shrink_to_fit();
     }
@@ -49,7 +49,7 @@ mod tests {
             let error = decode_large_error(text.as_bytes(), &JsonLimits::default()).unwrap();
             assert_eq!((error.code, error.data), (-7, None));
             let length = error.message.len();
-            assert!(length > MAX_MESSAGE / 4 && length <= MAX_MESSAGE, "{expected}: {length}");
+            assert!(length > MAX_SHOWN_TEXT_BYTES / 4 && length <= MAX_SHOWN_TEXT_BYTES, "{expected}: {length}");
             assert_eq!(error.message, expected.repeat(length / expected.len()));
         }
         let short = decode_large_error(br#"{"code":1,"message":"a"}"#, &JsonLimits::default()).unwrap();

@@ -10,7 +10,7 @@ use wharf_wire::{
     Envelope, Fault, Id, PartialEnvelope, Progress, RawJson, RpcError, ScanError, View, code, scan, split_batch,
 };
 
-use super::excerpt::{MAX_MESSAGE, decode_large_error, truncate_message};
+use super::excerpt::{decode_large_error, truncate_message};
 use super::{EXCERPT, Engine, NotMcpPeer, NotificationEffect, RawResult, RequestDisposition, RequestRefusal};
 use crate::budget::{BudgetExceeded, LARGE_MESSAGE_BYTES};
 use crate::counters::CounterKind;
@@ -18,7 +18,9 @@ use crate::error::{CallError, NOT_A_MESSAGE};
 use crate::options::CallTag;
 use crate::tap::Direction;
 
-/// Results smaller than this are copied out of their message.
+/// Maximum size of the id of an oversized request that is answered.
+const MAX_ECHOED_ID_BYTES: usize = 16 << 10;
+/// Parts smaller than this are copied out of a message that has its own buffer.
 const MAX_COPIED_RESULT: usize = 4 << 10;
 
 /// Copies or shares a part of a message so that it outlives the message.
@@ -241,7 +243,7 @@ impl Engine {
 
     /// Rejects an oversized request of the server, so that the server does not wait forever.
     fn refuse_large(&self, id: &[u8]) {
-        if id.len() <= MAX_MESSAGE && Id::parse(id).is_legal() {
+        if id.len() <= MAX_ECHOED_ID_BYTES && Id::parse(id).is_legal() {
             let refusal = RequestRefusal::new(code::INVALID_REQUEST, "the request is too large");
             self.send_reply(&String::from_utf8_lossy(id), Err(refusal));
         }

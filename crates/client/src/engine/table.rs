@@ -65,7 +65,7 @@ pub(super) struct PendingSlot {
     pub pause_left: Duration,
     /// No future waits for its outcome.
     pub detached: bool,
-    /// The caller's name for the call.
+    /// The caller's number for the call.
     pub tag: Option<CallTag>,
 }
 

@@ -123,7 +123,7 @@ async fn retry_read(
     let inner = connection.inner();
     let pause = inner.limits.send_again;
     let left = options.total_timeout(&inner.limits).saturating_sub(spent + pause);
-    if left.is_zero() || inner.link.engine.is_closed() || !inner.rereads.try_take() {
+    if left.is_zero() || inner.server.engine.is_closed() || !inner.rereads.try_take() {
         return lost;
     }
     tokio::time::sleep(pause).await;
@@ -201,11 +201,11 @@ struct ServerTimer<'a> {
 
 impl<'a> ServerTimer<'a> {
     fn start(connection: &'a Connection) -> Self {
-        Self { connection, began: Instant::now(), paused_at_start: connection.inner().link.engine.paused_time() }
+        Self { connection, began: Instant::now(), paused_at_start: connection.inner().server.engine.paused_time() }
     }
 
     fn elapsed(&self) -> Duration {
-        let paused = self.connection.inner().link.engine.paused_time() - self.paused_at_start;
+        let paused = self.connection.inner().server.engine.paused_time() - self.paused_at_start;
         self.began.elapsed().saturating_sub(paused)
     }
 }

@@ -58,7 +58,7 @@ pub(super) async fn answer_requests(
     for InputRequest { key, method, params } in requests {
         let pending_reply = connection.inner().protocol.request_handler.begin_reply(&method, params, call);
         let pending_reply = pending_reply.map_err(|refusal| input_error(&method, refusal))?;
-        let pause = pending_reply.person.then(|| connection.inner().link.engine.pause_deadlines());
+        let pause = pending_reply.person.then(|| connection.inner().server.engine.pause_deadlines());
         let response =
             while_connected(connection, pending_reply.work).await?.map_err(|refusal| input_error(&method, refusal))?;
         drop(pause);
@@ -77,7 +77,7 @@ pub(super) async fn answer_requests(
 async fn while_connected<T>(connection: &Connection, work: impl Future<Output = T>) -> Result<T, CallError> {
     tokio::select! {
         done = work => Ok(done),
-        gone = connection.inner().link.engine.wait_until_gone() => Err(gone),
+        gone = connection.inner().server.engine.wait_until_gone() => Err(gone),
     }
 }
 
@@ -128,7 +128,7 @@ async fn visit_page(connection: &Connection, page: UrlRequest, call: Option<Call
     let inner = connection.inner();
     // Registered before the page is opened: the server may report completion while the user still reads the prompt.
     let mut waited = page.elicitation_id.as_deref().map(|id| PageRegistration::new(&inner.protocol.bulletin, id));
-    let _pause = inner.link.engine.pause_deadlines();
+    let _pause = inner.server.engine.pause_deadlines();
     if !matches!(inner.protocol.request_handler.show_page(page.clone(), call).await, ElicitationResponse::Accept(_)) {
         return Err(CallError::Declined("a visit to a web page"));
     }

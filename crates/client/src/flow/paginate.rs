@@ -83,7 +83,7 @@ async fn collect_pages<T: View + Send + 'static>(
     let limits = connection.limits();
     let endless = |problem: String| CallError::Listing { what: kind.what, problem };
     let mut list = ListCollector::new(kind);
-    let budget = connection.inner().link.engine.budget();
+    let budget = connection.inner().server.engine.budget();
     let mut seen = HashSet::new();
     let mut cursor: Option<String> = None;
     for _ in 0..limits.pages {

@@ -270,7 +270,7 @@ impl Subscription {
 
     /// Reports whether the subscription cannot be opened again: the server is gone for good or refuses it.
     fn is_final_error(&self, error: &CallError) -> bool {
-        self.connection.inner().link.engine.is_closed() || is_refusal(error)
+        self.connection.inner().server.engine.is_closed() || is_refusal(error)
     }
 
     /// Subscribes again after the server has lost its state. Cancel-safe: the next call continues.
@@ -339,6 +339,6 @@ fn is_refusal(error: &CallError) -> bool {
 async fn wait_for_end(listen: &mut Option<PendingCall>, connection: &Connection) -> Result<(), CallError> {
     match listen {
         Some(call) => call.await.map(drop),
-        None => Err(connection.inner().link.engine.wait_until_gone().await),
+        None => Err(connection.inner().server.engine.wait_until_gone().await),
     }
 }

@@ -20,8 +20,9 @@ use crate::services::BoxedFuture;
 use crate::tap::WireObserver;
 use wharf_guard::{Containment, GuardProgram};
 
-/// An open link to a server. Dropping it ends the server without waiting.
-pub(crate) struct ServerLink {
+/// A server that was started or dialled: its engine, and the handle of its link. Dropping it ends the server without
+/// waiting.
+pub(crate) struct StartedServer {
     pub engine: Arc<Engine>,
     pub transport: Transport,
     pub process: Option<ServerProcess>,
@@ -113,7 +114,7 @@ pub(crate) trait LinkHandle: Send + Sync {
     fn close(&self) -> BoxedFuture<()>;
 }
 
-impl ServerLink {
+impl StartedServer {
     pub fn new(engine: Arc<Engine>, transport: Transport, handle: impl LinkHandle + 'static) -> Self {
         let (header_param_mode, detail) = (HeaderParamMode::Unknown, String::new());
         Self { engine, transport, process: None, header_param_mode, detail, handle: Box::new(handle) }
@@ -144,7 +145,7 @@ impl ServerLink {
 
 /// A server that can be started.
 pub(crate) trait ServerStarter: Send + Sync {
-    fn start(&self, opening: LinkSetup) -> BoxedFuture<Result<ServerLink, ConnectCause>>;
+    fn start(&self, opening: LinkSetup) -> BoxedFuture<Result<StartedServer, ConnectCause>>;
 
     /// Reports whether a second start creates a new server.
     fn can_restart(&self) -> bool;

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use wharf_net::{AddressPolicy, Net, NetOptions};
 use wharf_spec::{HttpSpec, Redactor};
 
-use super::{HeaderParamMode, LinkHandle, LinkSetup, ServerLink, ServerStarter, Transport};
+use super::{HeaderParamMode, LinkHandle, LinkSetup, ServerStarter, StartedServer, Transport};
 use crate::engine::Engine;
 use crate::error::{ConnectCause, DisconnectCause, DisconnectReport};
 use crate::options::ConnectOptions;
@@ -91,7 +91,7 @@ impl RemoteServer {
 }
 
 impl ServerStarter for RemoteServer {
-    fn start(&self, opening: LinkSetup) -> BoxedFuture<Result<ServerLink, ConnectCause>> {
+    fn start(&self, opening: LinkSetup) -> BoxedFuture<Result<StartedServer, ConnectCause>> {
         let remote = self.clone();
         Box::pin(async move { remote.open(&opening).await })
     }
@@ -106,7 +106,7 @@ impl ServerStarter for RemoteServer {
 }
 
 impl RemoteServer {
-    async fn open(self, opening: &LinkSetup) -> Result<ServerLink, ConnectCause> {
+    async fn open(self, opening: &LinkSetup) -> Result<StartedServer, ConnectCause> {
         let (home, form, mirror_arguments) = (self.spec.url.clone(), self.form, self.spec.mirror_arguments);
         let shown = self.spec.masked_url();
         let link = HttpLink::new(self, opening);
@@ -128,10 +128,10 @@ impl RemoteServer {
                 (Transport::HttpSse, HeaderParamMode::Unknown)
             }
         };
-        let mut server_link = ServerLink::new(engine, transport, handle);
-        server_link.header_param_mode = header_param_mode;
-        server_link.detail = shown;
-        Ok(server_link)
+        let mut server = StartedServer::new(engine, transport, handle);
+        server.header_param_mode = header_param_mode;
+        server.detail = shown;
+        Ok(server)
     }
 }
 

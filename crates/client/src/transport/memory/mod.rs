@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tracing::Instrument as _;
 
-use super::{LinkHandle, LinkSetup, ServerLink, ServerStarter, Transport};
+use super::{LinkHandle, LinkSetup, ServerStarter, StartedServer, Transport};
 use crate::engine::Engine;
 use crate::error::{ConnectCause, DisconnectCause, DisconnectReport};
 use crate::limits::Limits;
@@ -103,7 +103,7 @@ impl LocalServerStarter {
 }
 
 impl ServerStarter for LocalServerStarter {
-    fn start(&self, opening: LinkSetup) -> BoxedFuture<Result<ServerLink, ConnectCause>> {
+    fn start(&self, opening: LinkSetup) -> BoxedFuture<Result<StartedServer, ConnectCause>> {
         let server = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         let opened = match server {
             Some(server) => Ok(open_link(server, &opening)),
@@ -117,7 +117,7 @@ impl ServerStarter for LocalServerStarter {
     }
 }
 
-fn open_link(server: Box<dyn LocalServer>, opening: &LinkSetup) -> ServerLink {
+fn open_link(server: Box<dyn LocalServer>, opening: &LinkSetup) -> StartedServer {
     let limits = Arc::new(opening.limits.clone());
     let link = Arc::new(MemoryLink::new(limits.queued));
     let engine = opening.engine(link.clone());
@@ -127,8 +127,11 @@ fn open_link(server: Box<dyn LocalServer>, opening: &LinkSetup) -> ServerLink {
     let serving = server.serve(end, workers.clone());
     let serving = run(serving, engine.clone(), link.clone(), workers.clone(), done);
     let task = tokio::spawn(serving.instrument(opening.span.clone()));
-    let mut open =
-        ServerLink::new(engine, Transport::Memory, LocalLinkHandle { link, workers, task: task.abort_handle(), ended });
+    let mut open = StartedServer::new(
+        engine,
+        Transport::Memory,
+        LocalLinkHandle { link, workers, task: task.abort_handle(), ended },
+    );
     open.detail = "in-process server".to_owned();
     open
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 use tracing::Instrument as _;
 
-use super::{LinkHandle, LinkSetup, ServerLink, ServerProcess, ServerStarter, Transport, check_launch};
+use super::{LinkHandle, LinkSetup, ServerProcess, ServerStarter, StartedServer, Transport, check_launch};
 use crate::error::ConnectCause;
 use crate::process_log::{ProcessNote, ServerProcessLog};
 use crate::services::BoxedFuture;
@@ -33,7 +33,7 @@ struct StdioLinkHandle {
 }
 
 impl ServerStarter for Arc<PreparedCommand> {
-    fn start(&self, opening: LinkSetup) -> BoxedFuture<Result<ServerLink, ConnectCause>> {
+    fn start(&self, opening: LinkSetup) -> BoxedFuture<Result<StartedServer, ConnectCause>> {
         let prepared = Self::clone(self);
         Box::pin(async move { open(&prepared, opening).await })
     }
@@ -44,7 +44,7 @@ impl ServerStarter for Arc<PreparedCommand> {
 }
 
 /// Starts the server and the task that drives its streams.
-async fn open(prepared: &PreparedCommand, opening: LinkSetup) -> Result<ServerLink, ConnectCause> {
+async fn open(prepared: &PreparedCommand, opening: LinkSetup) -> Result<StartedServer, ConnectCause> {
     check_launch(prepared.launch_check.as_ref(), Some(&prepared.program)).await?;
     let start_request = prepared.start_request(opening.limits.orphan_grace);
     let (process, streams) = launch(start_request, opening.guard.clone()).await.map_err(|error| match error {
@@ -79,10 +79,10 @@ async fn open(prepared: &PreparedCommand, opening: LinkSetup) -> Result<ServerLi
     };
     let task = tokio::spawn(drive.instrument(opening.span));
     let streams = StdioLinkHandle { link, stderr: ring, driver: task.abort_handle(), ended };
-    let mut server_link = ServerLink::new(engine, Transport::Stdio, streams);
-    server_link.process = Some(facts);
-    server_link.detail = format!("process {}, containment: {}", facts.pid, facts.containment);
-    Ok(server_link)
+    let mut server = StartedServer::new(engine, Transport::Stdio, streams);
+    server.process = Some(facts);
+    server.detail = format!("process {}, containment: {}", facts.pid, facts.containment);
+    Ok(server)
 }
 
 fn is_executable_error(error: &io::Error) -> bool {
