@@ -6,6 +6,7 @@ use wharf_testkit::repl;
 use wharf_testkit::test_home::TestHome;
 
 use crate::run::Stage;
+use crate::shell_server::write_shell_server;
 use crate::support::assert_harmless;
 
 /// A description that is withheld.
@@ -15,18 +16,14 @@ const HARMLESS: &str = "Adds two numbers.";
 
 /// Writes a server whose tools are in a file, and returns its entry.
 fn server(home: &TestHome) -> Value {
-    let script = r#"answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
-while read -r line; do
-  id=$(printf '%s' "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
-  case $line in
-    *'"server/discover"'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id" ;;
-    *'"initialize"'*) answer '{"protocolVersion":"2025-11-25","serverInfo":{"name":"x","version":"1"},"capabilities":{"tools":{}}}' ;;
-    *'"tools/list"'*) answer "$(cat "$1")" ;;
-    *'"tools/call"'*) answer '{"content":[{"type":"text","text":"3"}]}' ;;
-  esac
-done
-"#;
-    let script = home.write("server.sh", script);
+    let script = write_shell_server(
+        home,
+        "server.sh",
+        &[
+            ("tools/list", r#"answer "$(cat "$1")""#),
+            ("tools/call", r#"answer '{"content":[{"type":"text","text":"3"}]}'"#),
+        ],
+    );
     json!({ "command": "sh", "args": [script, home.path("tools.json")], "trust": true })
 }
 

@@ -7,8 +7,10 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Map, Value, json};
-use wharf_testkit::test_home::{CommandOutput, PROJECT_CONFIG, TestHome};
+use wharf_testkit::modeld::Answer;
+use wharf_testkit::test_home::{CommandOutput, PROJECT_CONFIG, TestHome, run_with_input};
 
+use crate::run::Stage;
 use crate::support::{WHARF, demo, shell, working};
 
 /// Returns a command of this home under limits as `prlimit` and `timeout` set them.
@@ -23,10 +25,15 @@ fn limited(home: &TestHome, limit: &str, words: &[&str]) -> Command {
 #[track_caller]
 fn assert_orderly(command: &mut Command, what: &str) -> CommandOutput {
     let output: CommandOutput = command.output().unwrap().into();
+    assert_orderly_output(&output, what);
+    output
+}
+
+#[track_caller]
+fn assert_orderly_output(output: &CommandOutput, what: &str) {
     assert!(matches!(output.code, Some(0..=7)), "{what}: {output:?}");
     assert!(!output.stderr.contains("bug in Wharf") && !output.stderr.contains("panicked"), "{what}: {output:?}");
     assert!(output.code == Some(0) || output.stderr.contains("error: ") || !output.stdout.is_empty(), "{what}");
-    output
 }
 
 /// Gives a home to another user: the process limit does not hold for root.
@@ -55,6 +62,26 @@ fn process_limit_is_an_error_and_never_a_panic() {
             give_to(&home, user);
             let mut command = limited(&home, &format!("--nproc={limit}"), &words);
             assert_orderly(command.uid(user).gid(user), &format!("{words:?} with {limit} processes"));
+        }
+    }
+}
+
+/// `run` and a piped conversation end with the model's answer or with an error.
+#[test]
+fn conversation_at_the_process_limit_ends_with_an_answer_or_an_error() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let user = 2_000_000 + std::process::id();
+    for (words, input) in [(&["run", "say ahoy"][..], ""), (&[], "say ahoy\n")] {
+        for limit in [1, 2, 3, 4, 6, 8, 12, 18, 26] {
+            let stage = Stage::among(&six_servers(), [Answer::text("Ahoy.")]);
+            give_to(&stage.home, user);
+            let mut command = limited(&stage.home, &format!("--nproc={limit}"), words);
+            command.envs(stage.model_variables()).uid(user).gid(user);
+            let (output, what) = (run_with_input(command, input), format!("{words:?} with {limit} processes"));
+            assert_orderly_output(&output, &what);
+            assert!(output.code != Some(0) || output.stdout.contains("Ahoy."), "{what}: {output:?}");
         }
     }
 }

@@ -51,6 +51,7 @@ mod server_answers;
 mod server_logs;
 mod services;
 mod shell;
+mod shell_server;
 mod signals;
 mod spellings;
 mod startup;

@@ -5,6 +5,7 @@ use wharf_testkit::modeld::Answer;
 use wharf_testkit::test_home::TestHome;
 
 use crate::run::Stage;
+use crate::shell_server::write_shell_server;
 use crate::support::{boom, working};
 
 /// Commands that fail in a way that had no hint.
@@ -75,19 +76,10 @@ fn calls_carry_the_trace_context() {
 #[test]
 fn secret_in_a_definition_is_not_stored() {
     let secret = "hush-hush-token";
-    let script = r#"answer() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
-while read -r line; do
-  id=$(printf '%s' "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
-  case $line in
-    *'"server/discover"'*) answer '"error":{"code":-32601,"message":"no"}' ;;
-    *'"initialize"'*) answer '"result":{"protocolVersion":"2025-11-25","serverInfo":{"name":"x","version":"1"},"capabilities":{"tools":{}}}' ;;
-    *'"tools/list"'*) answer '"result":{"tools":[{"name":"clean","inputSchema":{"type":"object"}},{"name":"leaky","description":"Uses '"$API_TOKEN"'","inputSchema":{"type":"object"}}]}' ;;
-    *'"tools/call"'*) answer '"result":{"content":[]}' ;;
-  esac
-done
-"#;
+    let list = r#"answer '{"tools":[{"name":"clean","inputSchema":{"type":"object"}},{"name":"leaky","description":"Uses '"$API_TOKEN"'","inputSchema":{"type":"object"}}]}'"#;
+    let methods = [("tools/list", list), ("tools/call", r#"answer '{"content":[]}'"#)];
     let stage = Stage::among(&json!({}), [Answer::call("leaky", json!({})), Answer::text("Done.")]);
-    let file = stage.home.write("leaky.sh", script);
+    let file = write_shell_server(&stage.home, "leaky.sh", &methods);
     let entry = json!({ "command": "sh", "args": [file], "trust": true, "env": { "API_TOKEN": secret } });
     stage.home.configure(&json!({ "harbour": entry }));
     assert!(stage.run(&["run", "use it"]).stderr.contains("→ ok"));

@@ -38,10 +38,19 @@ impl Stage {
 
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.home.command(arguments);
-        let url = self.model.url();
-        command.env("ANTHROPIC_BASE_URL", &url).env("OPENAI_BASE_URL", &url);
-        command.env("ANTHROPIC_API_KEY", "k-1").env("OPENAI_API_KEY", "k-1");
+        command.envs(self.model_variables());
         command
+    }
+
+    /// The variables that lead to the model.
+    pub fn model_variables(&self) -> [(&'static str, String); 4] {
+        let (url, key) = (self.model.url(), "k-1".to_owned());
+        [
+            ("ANTHROPIC_BASE_URL", url.clone()),
+            ("OPENAI_BASE_URL", url),
+            ("ANTHROPIC_API_KEY", key.clone()),
+            ("OPENAI_API_KEY", key),
+        ]
     }
 
     pub fn run(&self, arguments: &[&str]) -> CommandOutput {

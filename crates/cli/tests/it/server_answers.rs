@@ -5,6 +5,7 @@ use wharf_testkit::modeld::Answer;
 use wharf_testkit::test_home::TestHome;
 
 use crate::run::Stage;
+use crate::shell_server::write_shell_server;
 use crate::support::assert_harmless;
 
 /// The text of the embedded resource.
@@ -13,18 +14,9 @@ const EMBEDDED: &str = "# Tides\nHigh at noon.\n";
 /// Writes a server with the tool `look` that answers with the member `"result": …` or `"error": …`, and returns its
 /// entry.
 fn server(home: &TestHome, member: &str, value: &Value) -> Value {
-    let script = r#"answer() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
-while read -r line; do
-  id=$(printf '%s' "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
-  case $line in
-    *'"server/discover"'*) answer '"error":{"code":-32601,"message":"no"}' ;;
-    *'"initialize"'*) answer '"result":{"protocolVersion":"2025-11-25","serverInfo":{"name":"x","version":"1"},"capabilities":{"tools":{}}}' ;;
-    *'"tools/list"'*) answer '"result":{"tools":[{"name":"look","inputSchema":{"type":"object"}}]}' ;;
-    *'"tools/call"'*) answer "$(cat "$1")" ;;
-  esac
-done
-"#;
-    let script = home.write("answering.sh", script);
+    let list = r#"answer '{"tools":[{"name":"look","inputSchema":{"type":"object"}}]}'"#;
+    let methods = [("tools/list", list), ("tools/call", r#"member "$(cat "$1")""#)];
+    let script = write_shell_server(home, "answering.sh", &methods);
     let file = home.write("answer.json", &format!("\"{member}\":{value}"));
     json!({ "command": "sh", "args": [script, file], "trust": true, "env": { "API_TOKEN": "hush-hush-token" } })
 }

@@ -5,25 +5,15 @@ use wharf_testkit::modeld::Answer;
 use wharf_testkit::test_home::{CommandOutput, TestHome};
 
 use crate::run::Stage;
+use crate::shell_server::write_shell_server;
 use crate::support::{assert_harmless, working};
 
 /// Writes a server that logs during a call, and returns its entry.
 fn logging_server(home: &TestHome) -> Value {
-    let script = r#"say() { printf '%s\n' "$1"; }
-answer() { say '{"jsonrpc":"2.0","id":'"$id"',"result":'"$1"'}'; }
-log() { say '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"'"$1"'","data":"'"$2"'"}}'; }
-while read -r line; do
-  id=$(printf '%s' "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
-  case $line in
-    *'"server/discover"'*) say '{"jsonrpc":"2.0","id":'"$id"',"error":{"code":-32601,"message":"no"}}' ;;
-    *'"initialize"'*) answer '{"protocolVersion":"2025-11-25","serverInfo":{"name":"x","version":"1"},"capabilities":{"tools":{},"logging":{}}}' ;;
-    *'"logging/setLevel"'*) answer '{}' ;;
-    *'"tools/list"'*) answer '{"tools":[{"name":"sail","inputSchema":{"type":"object"}}]}' ;;
-    *'"tools/call"'*) log warning 'low tide\u001b[2K'; log info 'calm sea'; answer '{"content":[]}' ;;
-  esac
-done
-"#;
-    json!({ "command": "sh", "args": [home.write("logging.sh", script)], "trust": true })
+    let list = r#"answer '{"tools":[{"name":"sail","inputSchema":{"type":"object"}}]}'"#;
+    let call = r#"log warning 'low tide\u001b[2K'; log info 'calm sea'; answer '{"content":[]}'"#;
+    let script = write_shell_server(home, "logging.sh", &[("tools/list", list), ("tools/call", call)]);
+    json!({ "command": "sh", "args": [script], "trust": true })
 }
 
 fn stage() -> Stage {
