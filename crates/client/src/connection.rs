@@ -361,7 +361,9 @@ impl Connection {
         self.check_capability(method)?;
         let cache = self.inner.protocol.bulletin.cache();
         let place = CacheQuery { method, target: target.map(|(_, value)| value), who: &self.inner.authorization };
-        let kept = if options.fresh { None } else { cache.find(place) };
+        // The result of a forwarded request may depend on the input or on the client.
+        let is_forwarded = options.input_round.is_some() || options.client.is_some();
+        let kept = if options.fresh || is_forwarded { None } else { cache.find(place) };
         if let Some(kept) = kept {
             return Ok(kept);
         }
@@ -372,7 +374,8 @@ impl Connection {
         let outgoing = OutgoingRequest { name, ..OutgoingRequest::new(method, &body, CallEffect::Reads) };
         let completed = run_call(self, outgoing, options).await?;
         // Results that depend on user input are not cacheable (2026-07-28, server/utilities/caching).
-        if self.is_stateless() && completed.rounds == 0 && completed.raw_result.kind == ResultKind::Complete {
+        let is_cacheable = self.is_stateless() && completed.rounds == 0 && !is_forwarded;
+        if is_cacheable && completed.raw_result.kind == ResultKind::Complete {
             cache.store(place, changes, &completed.raw_result.result);
         }
         self.expect_complete(completed.raw_result)

@@ -11,7 +11,7 @@ use wharf_wire::{Era, JsonLimits, RawJson, Revision, object_members};
 use crate::connection::Connection;
 use crate::engine::{CallEffect, CallRequest, DropAction, HeaderFields, PendingCall, ReservedCall};
 use crate::error::CallError;
-use crate::options::{DeclaredClient, RequestOptions};
+use crate::options::{CallTag, DeclaredClient, RequestOptions};
 use crate::server_requests::ServerRequestHandler;
 use crate::trace_context::TraceContext;
 
@@ -86,7 +86,7 @@ pub(crate) fn tool_members<'a>(name: &'a str, arguments: &'a RawJson) -> [&'a [u
     [b"\"name\":\"", name.as_bytes(), b"\",\"arguments\":", arguments.as_bytes()]
 }
 
-/// Returns the members of the params as text. Moves a `_meta` member to the options.
+/// Returns the members of the params as text. Moves `_meta` and the members of an input round to the options.
 pub(crate) fn members_without_meta(
     params: &RawJson,
     bounds: &JsonLimits,
@@ -100,6 +100,14 @@ pub(crate) fn members_without_meta(
                 return Err(invalid(&"`_meta` is given twice"));
             }
             options.meta = Some(value);
+            continue;
+        }
+        if key == "inputResponses" || key == "requestState" {
+            let round = options.input_round.get_or_insert_default();
+            let member = if key == "requestState" { &mut round.state } else { &mut round.responses };
+            if member.replace(value).is_some() {
+                return Err(invalid(&format_args!("`{key}` is given twice")));
+            }
             continue;
         }
         if !body.is_empty() {
@@ -168,6 +176,7 @@ impl Connection {
     pub(crate) fn send_without_timeout(
         &self,
         outgoing: OutgoingRequest<'_>,
+        tag: Option<CallTag>,
         before: impl FnOnce(u64),
     ) -> Result<PendingCall, CallError> {
         let reserved = self.inner().server.engine.reserve(CallRequest {
@@ -176,7 +185,7 @@ impl Connection {
             progress: None,
             effect: outgoing.effect,
             when_dropped: outgoing.when_dropped,
-            tag: None,
+            tag,
         })?;
         before(reserved.call_id());
         self.send_reserved(reserved, outgoing, RequestMeta::default())

@@ -133,7 +133,7 @@ impl ServerRequestHandler {
             SAMPLE if self.services.sampling.is_some() => self.sample(params, call),
             ROOTS => {
                 let source = self.services.roots.as_ref().ok_or_else(undeclared)?;
-                let roots = with_timeout(self.limits.ask_timeout, source.roots(self.source(call)));
+                let roots = with_timeout(self.limits.call, source.roots(self.source(call)));
                 let work = async move {
                     let late = || RequestRefusal::new(code::INTERNAL, "the roots are not available");
                     let roots = serde_json::json!({ "roots": roots.await.ok_or_else(late)? });

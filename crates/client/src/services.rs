@@ -82,7 +82,8 @@ pub enum SamplingError {
 
 /// Provides the roots of a server.
 pub trait RootsSource: Send + Sync {
-    /// Resolves to the directories as `file://` URIs.
+    /// Resolves to the directories as `file://` URIs. Called on the connection's own task: it must return its future at
+    /// once.
     fn roots(&self, source: RequestSource<'_>) -> BoxedFuture<Vec<Root>>;
 }
 

@@ -42,7 +42,7 @@ pub struct PermissionAsk {
     pub arguments: RawJson,
     /// Name of the caller.
     pub caller: Arc<str>,
-    /// The principal to ask. The answer holds for this one only.
+    /// The principal to ask. The answer holds for this one only, unless it is the user's and creates a rule.
     pub principal: Principal,
     /// Reason for the prompt, as a sentence.
     pub reason: String,
@@ -84,6 +84,8 @@ pub struct ElicitationAsk {
 pub struct PageAsk {
     /// The server.
     pub server: ServerName,
+    /// The call that the page belongs to, if known.
+    pub call: Option<CallTag>,
 }
 
 /// A request by a server for a model completion.

@@ -43,7 +43,7 @@ pub(crate) struct AuditLog {
 enum AuditTask {
     Write(Box<AuditEntry>),
     /// Writes an entry that a call waits for.
-    WriteFirst(Box<AuditEntry>, oneshot::Sender<Result<(), String>>),
+    WriteAndReport(Box<AuditEntry>, oneshot::Sender<Result<(), String>>),
     Flush(oneshot::Sender<()>),
 }
 
@@ -175,26 +175,23 @@ impl AuditLog {
         self.record(tool, arguments, caller, AuditEvent::Decision { verdict: decision, reason });
     }
 
-    /// Records that a call is about to be sent, if the log is required.
+    /// Reports whether a call needs a written entry before it is sent.
+    pub fn is_required(&self) -> bool {
+        self.mode == AuditMode::Required
+    }
+
+    /// Writes that a call is about to be sent.
     ///
     /// # Errors
     ///
     /// [`HostError::NotAudited`] if the entry could not be written. The call must not be made then.
-    pub async fn require_entry(
-        &self,
-        tool: &ToolId,
-        arguments: &RawJson,
-        caller: &ToolCaller,
-    ) -> Result<(), HostError> {
-        if self.mode != AuditMode::Required {
-            return Ok(());
-        }
+    pub async fn write_begin(&self, tool: &ToolId, arguments: &RawJson, caller: &ToolCaller) -> Result<(), HostError> {
         let audited = AuditedTool { server: Some(tool.server.as_str()), name: &tool.tool };
-        let entry = Box::new(self.entry(audited, arguments, caller, AuditEvent::Begin {}));
+        let entry = Box::new(self.build_entry(audited, arguments, caller, AuditEvent::Begin {}));
         let (done, written) = oneshot::channel();
         let failed = |reason: String| HostError::NotAudited { server: tool.server.clone(), reason };
         let stopped = || failed("the audit log has stopped".to_owned());
-        self.entries.send(AuditTask::WriteFirst(entry, done)).await.map_err(|_| stopped())?;
+        self.entries.send(AuditTask::WriteAndReport(entry, done)).await.map_err(|_| stopped())?;
         written.await.map_err(|_| stopped())?.map_err(failed)
     }
 
@@ -219,13 +216,19 @@ impl AuditLog {
     }
 
     fn record(&self, tool: AuditedTool<'_>, arguments: &RawJson, caller: &ToolCaller, what: AuditEvent) {
-        let entry = Box::new(self.entry(tool, arguments, caller, what));
+        let entry = Box::new(self.build_entry(tool, arguments, caller, what));
         if self.entries.try_send(AuditTask::Write(entry)).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    fn entry(&self, tool: AuditedTool<'_>, arguments: &RawJson, caller: &ToolCaller, what: AuditEvent) -> AuditEntry {
+    fn build_entry(
+        &self,
+        tool: AuditedTool<'_>,
+        arguments: &RawJson,
+        caller: &ToolCaller,
+        what: AuditEvent,
+    ) -> AuditEntry {
         let AuditedTool { server, name: tool } = tool;
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         AuditEntry {
@@ -282,7 +285,7 @@ fn run_writer(
         // The receiver of a task's end may have been dropped.
         let written = match task {
             AuditTask::Write(entry) => write_entry(destinations, &entry),
-            AuditTask::WriteFirst(entry, done) => {
+            AuditTask::WriteAndReport(entry, done) => {
                 let written = write_entry(destinations, &entry);
                 let _ = done.send(written.clone());
                 written

@@ -223,9 +223,7 @@ impl HostBuilder {
         self
     }
 
-    /// Sets what happens to a call whose audit entry cannot be written.
-    ///
-    /// See [`HostBuilder`](HostBuilder#example) for an example.
+    /// Sets the handling of a call whose audit entry cannot be written.
     #[must_use]
     pub fn audit_mode(mut self, mode: AuditMode) -> Self {
         self.audit.mode = mode;
@@ -233,8 +231,6 @@ impl HostBuilder {
     }
 
     /// Sets a destination of audit entries besides the file in the state directory.
-    ///
-    /// See [`HostBuilder`](HostBuilder#example) for an example.
     #[must_use]
     pub fn audit_sink(mut self, sink: impl AuditSink + 'static) -> Self {
         self.audit.sink = Some(Arc::new(sink));
@@ -470,7 +466,10 @@ impl HostBuilder {
         };
         let audit_path = disk.as_ref().map(StateDirectory::audit_path);
         let audit = AuditLog::open(audit_path.as_deref(), self.audit, Arc::clone(&event_bus));
-        let audit = audit.map_err(|error| StartError::Audit(error.to_string()))?;
+        let audit = audit.map_err(|error| match disk {
+            Some(_) => StartError::Disk(error.to_string()),
+            None => StartError::Audit(error.to_string()),
+        })?;
         let asker = self.asker;
         let parts = GateConfig {
             rules: self.rules,

@@ -310,15 +310,34 @@ impl HostContext {
             let client_options = options.with_timeout(timeout);
             async move {
                 server.wait_for_tools(&live, deadline).await?;
+                self.require_audit_entry(&tool.id, arguments, &options.caller, deadline).await?;
+                // Last: the definition may have changed during the waits.
                 self.check_still_enabled(server, tool, catalog_version)?;
-                if let Some(audit) = &self.audit {
-                    audit.require_entry(&tool.id, arguments, &options.caller).await?;
-                }
                 let called = live.connection.call_tool_raw(&tool.id.tool, arguments, client_options).await;
                 called.map_err(|error| server.call_error(error))
             }
         });
         called.await
+    }
+
+    /// Writes the audit entry of a call that is about to be sent, if the audit log is required.
+    pub async fn require_audit_entry(
+        &self,
+        tool: &ToolId,
+        arguments: &RawJson,
+        caller: &ToolCaller,
+        deadline: CallDeadline,
+    ) -> Result<(), HostError> {
+        let Some(audit) = self.audit.as_ref().filter(|audit| audit.is_required()) else { return Ok(()) };
+        let mut closing = self.closing.subscribe();
+        tokio::select! {
+            written = audit.write_begin(tool, arguments, caller) => written,
+            () = tokio::time::sleep_until(deadline.at) => {
+                let reason = "timed out".to_owned();
+                Err(HostError::NotAudited { server: tool.server.clone(), reason })
+            }
+            _ = closing.wait_for(|closing| *closing) => Err(HostError::Closed),
+        }
     }
 
     /// Checks that a tool is unchanged and still enabled. While the call waited for the server or for a permit, the

@@ -73,6 +73,7 @@ pub fn past_calls(state: &Path, since: SystemTime) -> io::Result<PastCalls> {
 enum AuditLine {
     Call { at_ms: u64, success: bool, duration_ms: u64, server: Option<String>, tool: String },
     Decision {},
+    Begin {},
     Lost {},
 }
 
@@ -98,6 +99,7 @@ mod tests {
         }
         call(2000, "a", "write", true, 7);
         journal.append(&serde_json::json!({"event": "decision", "verdict": "allow"})).unwrap();
+        journal.append(&serde_json::json!({"event": "begin", "server": "a", "tool": "b"})).unwrap();
         journal.append(&serde_json::json!({"event": "something else"})).unwrap();
         let found = past_calls(&state, UNIX_EPOCH + Duration::from_millis(1000)).unwrap();
         let told = found.tools.iter().map(|tool| (tool.server.as_deref(), &*tool.stats.tool, tool.stats.calls));

@@ -119,10 +119,9 @@ impl PermitRequest<'_> {
         // Counts as a use during the wait, so that the server is not stopped as idle.
         let entered = server.with_connection(deadline, |live| async move {
             server.wait_for_tools(&live, deadline).await?;
-            self.context.check_still_enabled(server, tool, None)?;
-            if let Some(audit) = &self.context.audit {
-                audit.require_entry(&tool.id, self.arguments, &self.options.caller).await?;
-            }
+            let (context, caller) = (self.context, &self.options.caller);
+            context.require_audit_entry(&tool.id, self.arguments, caller, deadline).await?;
+            context.check_still_enabled(server, tool, None)?;
             Ok(self.build_permit(server, tool, live.connection, timeout))
         });
         let mut permit = entered.await?;

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwapOption;
 use tokio::sync::broadcast;
+use wharf_client::CallTag;
 use wharf_json::RawJson;
 use wharf_spec::{ServerName, ToolId};
 use wharf_wire::{LogMessage, Progress};
@@ -50,6 +51,8 @@ pub enum Event {
     Log {
         /// The server.
         server: ServerName,
+        /// The call that the message belongs to, if known.
+        call: Option<CallTag>,
         /// The message. Data of more than 4 KiB is a JSON string of its beginning.
         message: LogMessage,
     },
@@ -239,7 +242,8 @@ mod tests {
             let text = "ü".repeat(length);
             let data = RawJson::from_value(&text).unwrap();
             let message = LogMessage { level: LogLevel::Info, logger: Some(text.clone()), data: data.clone() };
-            let Event::Log { message, .. } = publish_and_receive(Event::Log { server: server.clone(), message }).await
+            let Event::Log { message, .. } =
+                publish_and_receive(Event::Log { server: server.clone(), call: None, message }).await
             else {
                 panic!("another event")
             };

@@ -5,10 +5,11 @@ mod remembered_answers;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use tokio::sync::Semaphore;
 use wharf_json::RawJson;
 use wharf_policy::{
-    CallDecision, DecisionReason, Grant, GrantLifetime, GrantScope, PermissionEvaluator, PinLimitReached, PinSet,
-    Policy, Rule, RuleAction, RuleProblem, RuleWriteError, SourcedRule, diff_definitions,
+    CallDecision, DecisionReason, Grant, GrantLifetime, GrantScope, GrantSet, PermissionEvaluator, PinLimitReached,
+    PinSet, Policy, Rule, RuleAction, RuleProblem, RuleWriteError, SourcedRule, diff_definitions,
 };
 use wharf_spec::{Fingerprint, ServerName, ServerOrigin, ToolId};
 use wharf_tools::{
@@ -133,7 +134,7 @@ impl RuleGate {
         self.state().answers.forget_server(server);
     }
 
-    /// Forgets the answers of a client, because its session has ended.
+    /// Forgets the answers of a principal, because its session has ended.
     pub fn forget_principal(&self, principal: &Principal) {
         self.state().answers.forget_principal(principal);
     }
@@ -214,7 +215,8 @@ impl RuleGate {
         definition: Option<&Fingerprint>,
     ) -> CallDecision {
         let GateState { policy, answers, pins, .. } = &mut *self.state();
-        let grants = &mut answers.of(principal).grants;
+        let mut none = GrantSet::default();
+        let grants = answers.find_mut(principal).map_or(&mut none, |answers| &mut answers.grants);
         // No grant of this gate expires, so any time is valid.
         PermissionEvaluator { policy, grants, pins, now: self.began }.evaluate(attempt, definition)
     }
@@ -226,9 +228,10 @@ impl RuleGate {
         tool: &HostToolKey,
         decision: CallDecision,
     ) -> CallDecision {
-        match (decision, self.state().answers.of(principal).host_tools.get(tool)) {
+        let answer = self.state().answers.find_mut(principal).and_then(|answers| answers.host_tools.get(tool).copied());
+        match (decision, answer) {
             (CallDecision::Ask { .. }, Some(lifetime)) => {
-                CallDecision::Allow { why: DecisionReason::Grant(*lifetime), first_seen: false }
+                CallDecision::Allow { why: DecisionReason::Grant(lifetime), first_seen: false }
             }
             (decision, _) => decision,
         }
@@ -260,7 +263,9 @@ impl RuleGate {
                 RuleDecision::Yes
             }
             CallDecision::Allow { why, first_seen } => {
-                if first_seen {
+                // A client's answer holds for the client, a rule of the user for all.
+                let is_clients = matches!(why, DecisionReason::Grant(_)) && !caller.principal.is_local();
+                if first_seen && !is_clients {
                     self.pin_called_definition(tool);
                 }
                 self.record_decision(caller, tool, arguments, "allow", &why);
@@ -273,7 +278,8 @@ impl RuleGate {
             CallDecision::Ask { why, changed: approved_before } => {
                 match self.prompt_waiver(caller, tool, approved_before.as_deref()) {
                     Some(reason) => {
-                        if approved_before.is_none() {
+                        let is_clients = caller.consent == CallerConsent::Given && !caller.principal.is_local();
+                        if approved_before.is_none() && !is_clients {
                             self.pin_called_definition(tool);
                         }
                         self.record_decision(caller, tool, arguments, "allow", &reason);
@@ -370,8 +376,8 @@ impl RuleGate {
     /// Prompts the person once no other prompt of the same principal is open. The timeout starts when the prompt is shown.
     async fn prompt_exclusively(&self, pending: PendingAttempt, time: Duration) -> Result<(), CallRefusal> {
         let PendingAttempt { caller, tool, arguments } = pending;
-        let prompt_permit = Arc::clone(&self.state().answers.of(&caller.principal).prompt_permit);
-        let _prompt_permit = prompt_permit.acquire().await;
+        let permits = Arc::clone(&self.state().answers.answers_mut(&caller.principal).prompt_permit);
+        let _prompt_permit = permits.acquire().await;
         if !self.is_current_definition(&tool) {
             return Err(CallRefusal::new(RefusalReason::PermissionStale));
         }
@@ -408,7 +414,7 @@ impl RuleGate {
             // approved for all principals, so only the user approves one.
             (GrantLifetime::Once, Some(_)) => {}
             (_, Some(_)) if !caller.principal.is_local() => {}
-            (lifetime, _) => self.record_grant(&caller.principal, &tool, lifetime),
+            (lifetime, _) => self.record_grant(&caller.principal, &permits, &tool, lifetime),
         }
         self.record_decision(&caller, &tool, &arguments, "allow", &"approved at the prompt");
         Ok(())
@@ -455,8 +461,19 @@ impl RuleGate {
         Some((server.generation, server.live_connection().map(|live| live.epoch)))
     }
 
-    fn record_grant(&self, principal: &Principal, tool: &ToolDescription, lifetime: GrantLifetime) {
-        self.pin_called_definition(tool);
+    /// Remembers an answer. Not if the principal was forgotten while its prompt was open: `permits` are those it had then.
+    fn record_grant(
+        &self,
+        principal: &Principal,
+        permits: &Arc<Semaphore>,
+        tool: &ToolDescription,
+        lifetime: GrantLifetime,
+    ) {
+        if principal.is_local() {
+            self.pin_called_definition(tool);
+        } else if !Arc::ptr_eq(permits, &self.state().answers.answers_mut(principal).prompt_permit) {
+            return;
+        }
         if lifetime == GrantLifetime::Once {
             return;
         }
@@ -467,11 +484,11 @@ impl RuleGate {
             Some((tool, definition)) => {
                 let origin = self.origin_of(&tool.server);
                 let grant = Grant { tool, origin, arguments: GrantScope::Any, lifetime, definition, until: None };
-                self.state().answers.of(principal).grants.add(grant);
+                self.state().answers.answers_mut(principal).grants.add(grant);
             }
             None => {
                 let key = self.host_tool_key(tool);
-                self.state().answers.of(principal).host_tools.insert(key, lifetime);
+                self.state().answers.answers_mut(principal).host_tools.insert(key, lifetime);
             }
         }
         match (rule, &self.sink) {

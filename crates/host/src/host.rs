@@ -448,8 +448,7 @@ impl Host {
     }
 
     /// Forgets the answers to permission prompts of a principal, for example when its session ends.
-    /// [`ToolCaller::on_behalf_of`](wharf_tools::ToolCaller::on_behalf_of) sets the principal of a call. See
-    /// [permissions](Host#permissions) for an example.
+    /// [`ToolCaller::on_behalf_of`](wharf_tools::ToolCaller::on_behalf_of) sets the principal of a call.
     pub fn forget_principal(&self, principal: &wharf_tools::Principal) {
         self.context().rules.forget_principal(principal);
     }

@@ -49,7 +49,7 @@ impl LogSink for EventLogSink {
             if let Some(logs) = &context.logs {
                 logs.record_message(server.as_str(), &message);
             }
-            context.event_bus.publish(Event::Log { server, message });
+            context.event_bus.publish(Event::Log { server, call: source.call, message });
         }
     }
 }
@@ -96,10 +96,10 @@ impl Elicitor for AskerElicitor {
     }
 
     fn wait_for_page(&self, source: RequestSource<'_>, _: &UrlRequest) -> BoxedFuture<()> {
-        let (asker, server) = (Arc::clone(&self.asker), ServerName::new(source.server));
+        let (asker, server, call) = (Arc::clone(&self.asker), ServerName::new(source.server), source.call);
         Box::pin(async move {
             let Ok(server) = server else { return std::future::pending().await };
-            match ask_and_wait(&*asker, |reply| Ask::Page(PageAsk { server }, reply)).await {
+            match ask_and_wait(&*asker, |reply| Ask::Page(PageAsk { server, call }, reply)).await {
                 Some(()) => {}
                 None => std::future::pending().await,
             }

@@ -100,7 +100,10 @@ impl Tool for ServerTool {
 pub(crate) fn to_tool_error(error: &HostError) -> ToolError {
     let kind = match error {
         // Nothing has been sent if the deadline passed before.
-        HostError::NotInTime { .. } | HostError::Unavailable { .. } | HostError::Closed => ToolErrorKind::Unavailable,
+        HostError::NotInTime { .. }
+        | HostError::Unavailable { .. }
+        | HostError::NotAudited { .. }
+        | HostError::Closed => ToolErrorKind::Unavailable,
         HostError::Call { error, .. } => match error {
             CallError::TimedOut { .. } => ToolErrorKind::TimedOut,
             CallError::ServerGone(_) | CallError::Busy => ToolErrorKind::Unavailable,
@@ -113,7 +116,9 @@ pub(crate) fn to_tool_error(error: &HostError) -> ToolError {
     let told = ToolError::new(kind, with_error_data(error));
     match error.hint() {
         // The next step after a refusal is the program's or the person's, not the model's.
-        Some(hint) if !matches!(error, HostError::Denied(_)) => told.with_next_action(hint),
+        Some(hint) if !matches!(error, HostError::Denied(_) | HostError::NotAudited { .. }) => {
+            told.with_next_action(hint)
+        }
         _ => told,
     }
 }

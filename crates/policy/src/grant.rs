@@ -100,6 +100,11 @@ impl GrantSet {
         list.push(grant);
     }
 
+    /// Reports whether there is no grant.
+    pub fn is_empty(&self) -> bool {
+        self.servers.values().all(|tools| tools.values().all(Vec::is_empty))
+    }
+
     /// Returns the lifetime of the grant that covers an attempt. If there are several, the longest lifetime.
     pub fn lifetime_for(
         &self,

@@ -27,7 +27,7 @@ struct LineWindow {
 impl ServerLogNotices {
     /// Prints a log message of at least level `warning`, or `info` if those are shown. Ignores other events.
     pub fn on_event(&mut self, event: &Event, console: &Console) {
-        let Event::Log { server, message } = event else { return };
+        let Event::Log { server, message, .. } = event else { return };
         let least = if console.mode.shows_info() { LogLevel::Info } else { LogLevel::Warning };
         if message.level < least {
             return;

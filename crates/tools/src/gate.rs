@@ -153,7 +153,7 @@ impl fmt::Display for RefusalReason {
             }
             Self::DefinitionChanged => f.write_str("the tool's definition has changed since it was approved"),
             Self::PermissionStale => {
-                f.write_str("the tool was replaced or removed while the permission prompt was open; call it again")
+                f.write_str("the tool was replaced or removed while the call waited; call it again")
             }
             Self::NotApproved => f.write_str("the provider of this tool is not approved"),
             Self::Other(reason) => EscapedText::single_line(reason, 500).fmt(f),

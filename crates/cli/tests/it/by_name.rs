@@ -129,6 +129,10 @@ fn unwritable_state_directory_is_only_a_warning() {
     home.write("home/.local/state", "a file");
     let ran = home.run(["call", "quay", "echo", "text=a"]);
     check(&ran, 0, "a\n", "warning: cannot write to ");
+    let home = two_servers();
+    home.write("home/.local/state/wharf/audit.key", "not a key");
+    let ran = home.run(["call", "quay", "echo", "text=a"]);
+    check(&ran, 0, "a\n", "must contain 64 hexadecimal digits");
 }
 
 #[test]

@@ -98,7 +98,8 @@ async fn run_in_span(
     when_task: TaskHandling,
 ) -> Result<CompletedCall, CallError> {
     let asked = ServerTimer::start(connection);
-    let round = options.input_round.as_ref().map(InputRound::members).transpose()?.unwrap_or_default();
+    let round = options.input_round.as_ref().map(|round| round_members(connection, call, round)).transpose()?;
+    let round = round.unwrap_or_default();
     let first = OutgoingRequest { more: &round, ..call };
     let mut outcome = connection.send(first, &options)?.await;
     if call.effect == CallEffect::Reads && outcome.as_ref().is_err_and(CallError::is_retryable) {
@@ -110,6 +111,17 @@ async fn run_in_span(
     let budget = TimeBudget { limit: options.total_timeout(connection.limits()), spent: asked.elapsed() };
     // Boxed because the future is large and rarely needed.
     Box::pin(UnfinishedCall { connection, call, options, when_task, budget }.resume(outcome)).await
+}
+
+/// Returns the members of a forwarded input round.
+fn round_members(connection: &Connection, call: OutgoingRequest<'_>, round: &InputRound) -> Result<String, CallError> {
+    if !connection.is_stateless() || !INPUT_METHODS.contains(&call.method) {
+        return Err(CallError::Invalid(format!(
+            "`{}` of this server's revision takes no `inputResponses` or `requestState`",
+            call.method
+        )));
+    }
+    round.members()
 }
 
 /// Retries a read that was lost on the way, if the server is still connected.

@@ -187,7 +187,7 @@ impl Subscription {
         let members: [&[u8]; 2] = [b"\"notifications\":", wanted.as_bytes()];
         let outgoing = OutgoingRequest::new("subscriptions/listen", &members, CallEffect::Reads);
         let inbox = Arc::clone(&self.inbox);
-        let call = self.connection.send_without_timeout(outgoing, |id| {
+        let call = self.connection.send_without_timeout(outgoing, None, |id| {
             let mut news = inbox.pending();
             news.listen = Some(id);
             news.acknowledged = None;

@@ -324,7 +324,7 @@ impl TaskHandle {
         let body = format!("\"taskId\":{}", serde_json::Value::from(self.id.as_str()));
         let members = [body.as_bytes()];
         let outgoing = OutgoingRequest::new("tasks/result", &members, CallEffect::Reads).with_name(&self.id);
-        self.connection.send_without_timeout(outgoing, |_| {})?.await
+        self.connection.send_without_timeout(outgoing, self.tag, |_| {})?.await
     }
 
     async fn request(&self, method: &str, more: &str) -> Result<RawResult, CallError> {
@@ -333,7 +333,8 @@ impl TaskHandle {
         let members = [body.as_bytes()];
         let effect = if method == "tasks/get" { CallEffect::Reads } else { CallEffect::MayWrite };
         let outgoing = OutgoingRequest::new(method, &members, effect).with_name(&self.id);
-        let outcome = self.connection.send(OutgoingRequest { more, ..outgoing }, &RequestOptions::default())?.await;
+        let options = RequestOptions { tag: self.tag, ..RequestOptions::default() };
+        let outcome = self.connection.send(OutgoingRequest { more, ..outgoing }, &options)?.await;
         outcome.map_err(|error| match error {
             CallError::ErrorResponse(error) if error.code == code::INVALID_PARAMS && method == "tasks/get" => {
                 let message = UntrustedText::new(error.message);

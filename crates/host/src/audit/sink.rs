@@ -12,19 +12,21 @@ pub trait AuditSink: Send + Sync {
     ///
     /// # Errors
     ///
-    /// A failure is reported as [`Event::AuditFailed`](crate::Event::AuditFailed). With [`AuditMode::Required`] the
-    /// call of the entry is not made.
+    /// A failure is reported as [`Event::AuditFailed`](crate::Event::AuditFailed). With [`AuditMode::Required`] a call
+    /// whose `begin` entry fails is not made.
     fn write(&self, entry: &str) -> io::Result<()>;
 }
 
-/// What happens to a call whose audit entry cannot be written.
+/// Handling of a call whose audit entry cannot be written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AuditMode {
-    /// The call is made. The entry is counted as lost and the failure is reported as an event.
+    /// The call is made, and the failure is reported as an event.
     #[default]
     BestEffort,
-    /// The call is not made. An entry with the event `begin` is written before each call is sent.
+    /// The call is not made. An entry with the event `begin` is written before each tool call is sent. It survives the
+    /// end of the process, but a system crash only after a later sync. A `begin` without a later entry of the call means
+    /// that the outcome was not recorded. Entries of decisions and of other requests stay best effort.
     Required,
 }
 
@@ -38,8 +40,8 @@ impl AuditDestinations {
     /// Writes an entry to every destination, also after one has failed.
     pub fn write(&self, entry: &serde_json::value::RawValue) -> Result<(), String> {
         let journaled = self.journal.as_ref().map_or(Ok(()), |journal| journal.append(entry));
-        let sunk = self.sink.as_ref().map_or(Ok(()), |sink| sink.write(entry.get()));
-        journaled.map_err(|error| error.to_string()).and(sunk.map_err(|error| error.to_string()))
+        let sent = self.sink.as_ref().map_or(Ok(()), |sink| sink.write(entry.get()));
+        journaled.map_err(|error| error.to_string()).and(sent.map_err(|error| error.to_string()))
     }
 
     pub fn sync(&self) -> Result<(), String> {

@@ -38,14 +38,27 @@ impl Default for PrincipalAnswers {
     }
 }
 
+impl PrincipalAnswers {
+    fn is_empty(&self) -> bool {
+        self.grants.is_empty() && self.host_tools.is_empty()
+    }
+}
+
 impl RememberedAnswers {
-    /// Returns the answers of a principal, empty at first.
-    pub fn of(&mut self, principal: &Principal) -> &mut PrincipalAnswers {
+    /// Returns the answers of a principal that has given some or has been prompted.
+    pub fn find_mut(&mut self, principal: &Principal) -> Option<&mut PrincipalAnswers> {
+        if principal.is_local() { Some(&mut self.local) } else { self.clients.get_mut(principal) }
+    }
+
+    /// Returns the answers of a principal, empty at first. Beyond the limit another client is forgotten, if possible one
+    /// without answers.
+    pub fn answers_mut(&mut self, principal: &Principal) -> &mut PrincipalAnswers {
         if principal.is_local() {
             return &mut self.local;
         }
         if self.clients.len() >= MAX_CLIENTS && !self.clients.contains_key(principal) {
-            let other = self.clients.keys().next().cloned();
+            let idle = self.clients.iter().find(|(_, answers)| answers.is_empty()).map(|(client, _)| client);
+            let other = idle.or_else(|| self.clients.keys().next()).cloned();
             other.and_then(|other| self.clients.remove(&other));
         }
         self.clients.entry(principal.clone()).or_default()
@@ -86,14 +99,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn number_of_remembered_clients_is_bounded() {
+    fn clients_with_answers_are_forgotten_last() {
         let mut answers = RememberedAnswers::default();
         let key: HostToolKey = ("ListMcpResources".into(), None);
-        answers.of(&Principal::local()).host_tools.insert(key.clone(), GrantLifetime::Session);
+        let ada = Principal::client("ada");
+        for principal in [Principal::local(), ada.clone()] {
+            answers.answers_mut(&principal).host_tools.insert(key.clone(), GrantLifetime::Session);
+        }
         for number in 0..=MAX_CLIENTS {
-            answers.of(&Principal::client(number.to_string()));
+            answers.answers_mut(&Principal::client(number.to_string()));
         }
         assert_eq!(answers.clients.len(), MAX_CLIENTS);
-        assert!(answers.of(&Principal::local()).host_tools.contains_key(&key));
+        for principal in [Principal::local(), ada] {
+            assert!(answers.find_mut(&principal).unwrap().host_tools.contains_key(&key));
+        }
+        assert!(answers.find_mut(&Principal::client("never prompted")).is_none());
     }
 }

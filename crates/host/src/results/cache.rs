@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use wharf_client::{InputHandling, RawResult, ResultKind};
 use wharf_json::RawJson;
 use wharf_spec::Fingerprint;
+use wharf_tools::Principal;
 
 use crate::call::CallOptions;
 use crate::catalog::CatalogTool;
@@ -17,9 +18,11 @@ use crate::server::Server;
 const MAX_CACHED_RESULTS: usize = 256;
 const MAX_RESULT_CACHE_BYTES: usize = 4 << 20;
 
-/// Cache key: the tool's definition and the literal arguments.
+/// Cache key: the principal, the tool's definition and the literal arguments. A result may depend on a principal's answers
+/// to the server's questions.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ResultCacheKey {
+    pub principal: Principal,
     pub tool: Arc<str>,
     pub definition: Fingerprint,
     pub arguments: Vec<u8>,
@@ -33,11 +36,13 @@ impl ResultCacheKey {
         if options.request.fresh
             || options.request.inputs == InputHandling::Forward
             || options.request.input_round.is_some()
+            || options.request.client.is_some()
             || tool.description.hints.read_only != Some(true)
         {
             return None;
         }
         Some(Self {
+            principal: options.caller.principal.clone(),
             tool: Arc::clone(&tool.id.tool),
             definition: tool.fingerprint,
             arguments: arguments.as_bytes().to_vec(),
@@ -99,7 +104,12 @@ mod tests {
     use super::*;
 
     fn test_key(n: usize) -> ResultCacheKey {
-        ResultCacheKey { tool: "t".into(), definition: Fingerprint([0; 32]), arguments: n.to_string().into() }
+        ResultCacheKey {
+            principal: Principal::local(),
+            tool: "t".into(),
+            definition: Fingerprint([0; 32]),
+            arguments: n.to_string().into(),
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! What a gateway needs of a host: forwarded input rounds, and an audit log that is required.
+//! Requirements of a gateway on a host: forwarded input rounds, and an audit log that is required.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -118,6 +118,20 @@ async fn open_prompt_of_one_principal_does_not_delay_another() {
     fixture.host.close().await;
 }
 
+/// The answer to a prompt that outlives the session allows its own call, and nothing of the next session.
+#[tokio::test(start_paused = true)]
+async fn answer_after_the_end_of_a_session_is_not_remembered() {
+    let fixture = fixture().await;
+    let (ada, _) = clients();
+    let call = fixture.call(&ada);
+    fixture.prompts.wait_for(1).await;
+    fixture.host.forget_principal(&ada);
+    fixture.prompts.answer(&ada, PermissionAnswer::Session);
+    call.await.unwrap().unwrap();
+    fixture.call_and_answer(&ada, PermissionAnswer::No).await.unwrap_err();
+    fixture.host.close().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn always_of_a_client_writes_no_rule() {
     let fixture = fixture().await;

@@ -89,7 +89,7 @@ async fn questions_of_several_kinds_queue_and_can_be_withdrawn() {
         r#"{"message":"m","requestedSchema":{"properties":{"deck":{"type":"integer","maximum":9},"ok":{"type":"boolean"}}}}"#,
     );
     let (reply, page) = AskReply::pair();
-    asker.ask(Ask::Page(PageAsk { server: server("demo") }, reply));
+    asker.ask(Ask::Page(PageAsk { server: server("demo"), call: None }, reply));
     assert_eq!(question_desk.next().await, DeskEvent::QuestionChanged);
     drop(first);
     // The form may arrive before or after the queue is empty.

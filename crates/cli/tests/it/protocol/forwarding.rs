@@ -1,6 +1,6 @@
-//! What a gateway needs of a connection: questions that name their call, input rounds and clients that it forwards.
+//! Requirements of a gateway on a connection: questions that name their call, input rounds and clients that it forwards.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -14,14 +14,14 @@ use wharf_wire::{Elicitation, ElicitationResponse, LogLevel, RawJson, Revision, 
 use super::host::{ALL, dial, open, text};
 use crate::demo_http::client::Demo;
 
-/// Accepts everything and records the call that each question belongs to.
-#[derive(Clone, Default)]
-struct TagRecorder(Arc<Mutex<Vec<Option<CallTag>>>>);
+/// Answers with the number of the call that a question belongs to, as the name of the ship.
+struct TagElicitor;
 
-impl Elicitor for TagRecorder {
+impl Elicitor for TagElicitor {
     fn elicit(&self, source: RequestSource<'_>, _: Elicitation) -> BoxedFuture<ElicitationResponse> {
-        self.0.lock().unwrap().push(source.call);
-        Box::pin(std::future::ready(ElicitationResponse::Accept(None)))
+        let ship = source.call.map_or("unknown".to_owned(), |tag| format!("ship {}", tag.0));
+        let content = raw(json!({ "email": "ada@harbour.example", "nights": 2, "ship": ship }));
+        Box::pin(std::future::ready(ElicitationResponse::Accept(Some(content))))
     }
 }
 
@@ -29,33 +29,30 @@ fn raw(value: Value) -> RawJson {
     RawJson::from_value(&value).unwrap()
 }
 
-async fn book_berth(connection: &Connection, options: RequestOptions) {
-    connection.call_tool("book_berth", &RawJson::empty_object(), options).await.unwrap();
-}
-
-/// Makes two calls at once and returns the tags of their questions, sorted.
-async fn tags_of_questions(connection: &Connection, recorder: &TagRecorder) -> Vec<Option<CallTag>> {
-    let tagged = |tag| book_berth(connection, RequestOptions::default().tag(CallTag(tag)));
-    tokio::join!(tagged(1), tagged(2));
-    let mut tags = std::mem::take(&mut *recorder.0.lock().unwrap());
-    tags.sort_by_key(|tag| tag.map(|tag| tag.0));
-    tags
+/// Makes two calls at once and returns the names of their ships.
+async fn booked_ships(connection: &Connection) -> [String; 2] {
+    let book = async |number| {
+        let options = RequestOptions::default().tag(CallTag(number));
+        let result = connection.call_tool("book_berth", &RawJson::empty_object(), options).await.unwrap();
+        let result: Value = serde_json::from_str(result.structured.unwrap().as_str()).unwrap();
+        result["content"]["ship"].as_str().unwrap().to_owned()
+    };
+    let (first, second) = tokio::join!(book(1), book(2));
+    [first, second]
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn question_over_http_names_its_call_in_both_eras() {
     for revision in [Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28] {
         let demo = Demo::start(&["--http", "127.0.0.1:0", "--revision", revision.as_str()]);
-        let recorder = TagRecorder::default();
         let mut options = ConnectOptions::default();
-        options.services = ClientServices::default().elicitation(recorder.clone());
+        options.services = ClientServices::default().elicitation(TagElicitor);
         let connection =
             connect_http(&HttpSpec::new(format!("http://{}{}", demo.address, demo.path).parse().unwrap()), options)
                 .await
                 .unwrap();
         assert_eq!(connection.facts().revision, revision);
-        let expected = [Some(CallTag(1)), Some(CallTag(2))];
-        assert_eq!(tags_of_questions(&connection, &recorder).await, expected, "{revision}");
+        assert_eq!(booked_ships(&connection).await, ["ship 1", "ship 2"], "{revision}");
         connection.close().await;
     }
 }
@@ -64,11 +61,10 @@ async fn question_over_http_names_its_call_in_both_eras() {
 #[tokio::test]
 async fn question_over_stdio_names_its_call_in_the_stateless_era_only() {
     for (revision, expected) in
-        [(Revision::V2025_11_25, [None, None]), (Revision::V2026_07_28, [Some(CallTag(1)), Some(CallTag(2))])]
+        [(Revision::V2025_11_25, ["unknown", "unknown"]), (Revision::V2026_07_28, ["ship 1", "ship 2"])]
     {
-        let recorder = TagRecorder::default();
-        let connection = dial(revision, ClientServices::default().elicitation(recorder.clone()), None).await;
-        assert_eq!(tags_of_questions(&connection, &recorder).await, expected, "{revision}");
+        let connection = dial(revision, ClientServices::default().elicitation(TagElicitor), None).await;
+        assert_eq!(booked_ships(&connection).await, expected, "{revision}");
         connection.close().await;
     }
 }
@@ -96,6 +92,18 @@ async fn forwarded_input_round_completes_the_call() {
     options.input_round = Some(InputRound { responses: Some(raw(json!([]))), state: None });
     let refused = call(options).await.unwrap_err();
     assert_eq!(refused.to_string(), "invalid request: `inputResponses` has the wrong type");
+    harbour.connection.close().await;
+}
+
+/// A handshake server has no input rounds: their members must not reach it.
+#[tokio::test]
+async fn input_round_of_a_handshake_server_is_rejected() {
+    let harbour = open(Revision::V2025_11_25).await;
+    let params = raw(json!({ "name": "echo", "arguments": { "text": "a" }, "requestState": "sealed" }));
+    let refused = harbour.connection.request("tools/call", Some(&params), RequestOptions::default()).await;
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("takes no `inputResponses` or `requestState`"), "{refused}");
+    assert_eq!(harbour.sent("tools/call"), 0);
     harbour.connection.close().await;
 }
 
