@@ -8,7 +8,7 @@ use std::process::Command;
 
 use serde_json::{Map, Value, json};
 use wharf_testkit::modeld::Answer;
-use wharf_testkit::test_home::{CommandOutput, PROJECT_CONFIG, TestHome, run_with_input};
+use wharf_testkit::test_home::{CommandOutput, PROJECT_CONFIG, TestHome};
 
 use crate::run::Stage;
 use crate::support::{WHARF, demo, shell, working};
@@ -25,15 +25,10 @@ fn limited(home: &TestHome, limit: &str, words: &[&str]) -> Command {
 #[track_caller]
 fn assert_orderly(command: &mut Command, what: &str) -> CommandOutput {
     let output: CommandOutput = command.output().unwrap().into();
-    assert_orderly_output(&output, what);
-    output
-}
-
-#[track_caller]
-fn assert_orderly_output(output: &CommandOutput, what: &str) {
     assert!(matches!(output.code, Some(0..=7)), "{what}: {output:?}");
     assert!(!output.stderr.contains("bug in Wharf") && !output.stderr.contains("panicked"), "{what}: {output:?}");
     assert!(output.code == Some(0) || output.stderr.contains("error: ") || !output.stdout.is_empty(), "{what}");
+    output
 }
 
 /// Gives a home to another user: the process limit does not hold for root.
@@ -79,8 +74,9 @@ fn conversation_at_the_process_limit_ends_with_an_answer_or_an_error() {
             give_to(&stage.home, user);
             let mut command = limited(&stage.home, &format!("--nproc={limit}"), words);
             command.envs(stage.model_variables()).uid(user).gid(user);
-            let (output, what) = (run_with_input(command, input), format!("{words:?} with {limit} processes"));
-            assert_orderly_output(&output, &what);
+            command.stdin(fs::File::open(stage.home.write("input", input)).unwrap());
+            let what = format!("{words:?} with {limit} processes");
+            let output = assert_orderly(&mut command, &what);
             assert!(output.code != Some(0) || output.stdout.contains("Ahoy."), "{what}: {output:?}");
         }
     }
