@@ -22,8 +22,10 @@ pub(crate) enum PublishOutcome {
     Same,
     /// Published, and different from the previous section.
     Changed,
-    /// Not published: the server may not offer tools any more, or the section is outdated.
+    /// Not published: the server may not offer tools any more, or it has another connection.
     Refused,
+    /// Not published: the settings, lists or releases of the server have changed while the section was built.
+    Outdated,
 }
 
 /// The published catalog of all servers. Reading takes no lock; a change takes a short one.
@@ -68,11 +70,12 @@ impl CatalogPublisher {
         is_own.then(|| self.catalog.load().section(server.name.as_str()).map(Arc::clone)).flatten()
     }
 
-    /// Replaces a server's section, if the server may still offer tools.
+    /// Replaces a server's section, if the server may still offer tools and the section is built from its current
+    /// input.
     ///
     /// A server that is removed changes its state first and is unpublished afterwards, so that none of its sections can
     /// remain. A cached section never replaces a live one.
-    pub fn publish(&self, server: &Server, epoch: u64, section: Section) -> PublishOutcome {
+    pub fn publish(&self, server: &Server, epoch: u64, version: u64, section: Section) -> PublishOutcome {
         let section = Arc::new(section);
         let tools: Vec<Arc<dyn Tool>> = section.visible_tools().map(|tool| (self.adapt)(tool)).collect();
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,6 +88,9 @@ impl CatalogPublisher {
         };
         if !may {
             return PublishOutcome::Refused;
+        }
+        if server.section_source.version() != version {
+            return PublishOutcome::Outdated;
         }
         let before = self.catalog.load().section(server.name.as_str()).map(Arc::clone);
         let same = before.is_some_and(|before| before.has_same_content(&section));

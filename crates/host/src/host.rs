@@ -25,6 +25,7 @@ use crate::error::HostError;
 use crate::events::EventReceiver;
 use crate::lister::ListingMode;
 use crate::resource_subscriptions::ResourceSubscriptions;
+use crate::section_publishing::SectionSource;
 use crate::server::{DesiredServer, EffectiveSettings, Server};
 use crate::server_set::{self, LocalEntry, LocalServers, ServerSetChanges};
 use crate::stats::{ServerStats, ToolStats};
@@ -732,7 +733,7 @@ impl Host {
             startup_time: std::sync::OnceLock::new(),
             commands_sent: Mutex::default(),
             commands_done: watch::Sender::default(),
-            republish: tokio::sync::Notify::new(),
+            section_source: SectionSource::default(),
             usage: ServerUsage::new(),
             stats: ServerStats::default(),
             results: crate::results::ToolResultCache::default(),

@@ -61,7 +61,7 @@ impl DirtyLists {
 }
 
 /// The last readable version of each of a server's lists.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct FetchedLists {
     pub tools: Option<Listing<ToolDefinition>>,
     pub resources: Option<Listing<Resource>>,
@@ -76,7 +76,7 @@ struct ServerLister {
     server: Arc<Server>,
     connection: Connection,
     epoch: u64,
-    lists: FetchedLists,
+    lists: Arc<FetchedLists>,
     stale: DirtyLists,
     looked: Instant,
     /// Bytes of the last refresh. A list that was abandoned counts as the maximum list size.
@@ -85,7 +85,7 @@ struct ServerLister {
 
 /// Lists a server's offer and keeps it current until the future is dropped.
 pub(crate) async fn run_lister(context: Arc<HostContext>, server: Arc<Server>, connection: Connection, epoch: u64) {
-    let (lists, stale) = (FetchedLists::default(), DirtyLists::ALL);
+    let (lists, stale) = (Arc::new(FetchedLists::default()), DirtyLists::ALL);
     let mut attendant =
         ServerLister { context, server, connection, epoch, lists, stale, looked: Instant::now(), bytes: 0 };
     match attendant.context.options.attention {
@@ -167,7 +167,6 @@ impl ServerLister {
                 },
                 // Fails only if the server itself is dropped, and then this task ends as well.
                 _ = wanted.changed() => return,
-                () = self.server.republish.notified() => self.publish_all().await,
                 () = tokio::time::sleep_until(self.next_refresh()) => self.refresh().await,
             }
         }
@@ -225,7 +224,7 @@ impl ServerLister {
         let stale = std::mem::take(&mut self.stale);
         let stale = if stale == DirtyLists::default() { DirtyLists::ALL } else { stale };
         let stale = stale.restrict_to(&self.connection.facts().capabilities);
-        self.lists.failed.clear();
+        Arc::make_mut(&mut self.lists).failed.clear();
         self.bytes = 0;
         let connection = self.connection.clone();
         if stale.tools {
@@ -234,7 +233,8 @@ impl ServerLister {
                 self.server.report_rejected(self.epoch, error);
             }
             self.bytes += self.list_cost(&listed, |tool| &tool.raw);
-            Self::store_list(&mut self.lists.tools, &mut self.lists.failed, ListName::Tools, listed);
+            let FetchedLists { tools, failed, .. } = Arc::make_mut(&mut self.lists);
+            Self::store_list(tools, failed, ListName::Tools, listed);
         }
         // Calls wait for the tools: publish them before listing anything else.
         self.looked = Instant::now();
@@ -264,7 +264,7 @@ impl ServerLister {
         self.bytes += templates.as_ref().map_or(0, |listed| self.list_cost(listed, |template| &template.raw));
         self.bytes += prompts.as_ref().map_or(0, |listed| self.list_cost(listed, |prompt| &prompt.raw));
         let FetchedLists { resources: kept, templates: kept_templates, prompts: kept_prompts, failed, .. } =
-            &mut self.lists;
+            Arc::make_mut(&mut self.lists);
         listed.into_iter().for_each(|listed| Self::store_list(kept, failed, ListName::Resources, listed));
         templates.into_iter().for_each(|listed| Self::store_list(kept_templates, failed, ListName::Templates, listed));
         prompts.into_iter().for_each(|listed| Self::store_list(kept_prompts, failed, ListName::Prompts, listed));

@@ -1,7 +1,8 @@
 //! Conversion of live and cached lists to published catalog sections.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use wharf_client::{Connection, Listing};
 use wharf_json::RawJson;
@@ -13,6 +14,7 @@ use crate::catalog_publisher::PublishOutcome;
 use crate::context::HostContext;
 use crate::events::Event;
 use crate::lister::{FetchedLists, ListingMode};
+use crate::routing::LiveConnection;
 use crate::server::{Server, ServerEndpoint};
 use crate::state_directory;
 use wharf_inspect::{inspect, is_quarantined};
@@ -26,15 +28,72 @@ struct PublishSummary {
     withheld: usize,
 }
 
+/// What a server's section is built from, beside its settings and releases: the lists that its connection has read.
+#[derive(Default)]
+pub(crate) struct SectionSource {
+    /// The lists, and the epoch of the connection that has read them.
+    lists: Mutex<(u64, Option<Arc<FetchedLists>>)>,
+    /// Changes with the lists, settings and releases.
+    version: AtomicU64,
+}
+
+impl SectionSource {
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// Marks every section built so far as outdated.
+    pub fn mark_changed(&self) {
+        self.version.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Replaces the lists, unless a newer connection has read some.
+    fn set_lists(&self, epoch: u64, lists: Arc<FetchedLists>) {
+        let mut current = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.0 <= epoch {
+            *current = (epoch, Some(lists));
+            self.mark_changed();
+        }
+    }
+
+    /// Returns the lists read by the connection of an epoch.
+    fn lists(&self, epoch: u64) -> Option<Arc<FetchedLists>> {
+        let current = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        current.1.clone().filter(|_| current.0 == epoch)
+    }
+
+    fn forget_lists(&self) {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner).1 = None;
+    }
+}
+
 impl HostContext {
     /// Publishes the lists of a connected server. Lists that have not been requested yet keep their previous content.
     pub async fn publish_lists(
         self: &Arc<Self>,
         server: &Arc<Server>,
         epoch: u64,
-        lists: &FetchedLists,
+        lists: &Arc<FetchedLists>,
         connection: &Connection,
     ) {
+        server.section_source.set_lists(epoch, Arc::clone(lists));
+        self.publish_fetched(server, epoch, connection).await;
+    }
+
+    /// Publishes the section of the lists that a connection has read, if it has read any.
+    async fn publish_fetched(self: &Arc<Self>, server: &Arc<Server>, epoch: u64, connection: &Connection) {
+        let listed = || Some(self.fetched_lists(server, &*server.section_source.lists(epoch)?, connection));
+        let Some(PublishSummary { put: PublishOutcome::Changed, tools, found, withheld }) =
+            self.publish_section(server, Some(epoch), listed).await
+        else {
+            return;
+        };
+        tracing::info!(server = %server.name, tools, found, withheld, "listed");
+        self.event_bus.publish(Event::Catalog { server: server.name.clone(), tools });
+    }
+
+    /// Returns the lists of a connection. Lists that it has not requested yet are those of an earlier connection.
+    fn fetched_lists(&self, server: &Server, lists: &FetchedLists, connection: &Connection) -> ServerLists {
         let mut listed = to_server_lists(lists, connection);
         let offered = &connection.facts().capabilities;
         if let Some(before) = self.publisher.own_section(server) {
@@ -48,17 +107,12 @@ impl HostContext {
             // Lists from an earlier connection are known, although possibly outdated.
             listed.unasked.retain(|list| before.unasked.contains(list));
         }
-        let Some(PublishSummary { put: PublishOutcome::Changed, tools, found, withheld }) =
-            self.publish_section(server, Some(epoch), listed).await
-        else {
-            return;
-        };
-        tracing::info!(server = %server.name, tools, found, withheld, "listed");
-        self.event_bus.publish(Event::Catalog { server: server.name.clone(), tools });
+        listed
     }
 
     /// Unpublishes a server's section.
     pub fn unpublish(&self, server: &Server) {
+        server.section_source.forget_lists();
         if self.publisher.unpublish(server) {
             self.event_bus.publish(Event::Catalog { server: server.name.clone(), tools: 0 });
         }
@@ -76,38 +130,48 @@ impl HostContext {
         }
         let Some(listed) = self.cached_lists(server).await else { return };
         if let Some(PublishSummary { put: PublishOutcome::Changed, tools, .. }) =
-            self.publish_section(server, None, listed).await
+            self.publish_section(server, None, || Some(listed.clone())).await
         {
             self.event_bus.publish(Event::Catalog { server: server.name.clone(), tools });
         }
     }
 
-    /// Rebuilds a server's section after a change of its settings.
+    /// Rebuilds a server's section after a change of its settings or releases. Afterwards no earlier section can be
+    /// published.
     pub async fn republish(self: &Arc<Self>, server: &Arc<Server>) {
-        server.republish.notify_one();
-        if server.live_connection().is_none() {
-            self.publish_cached(server).await;
+        server.section_source.mark_changed();
+        match server.live_connection() {
+            Some(LiveConnection { epoch, connection }) => self.publish_fetched(server, epoch, &connection).await,
+            None => self.publish_cached(server).await,
         }
     }
 
     /// Builds a section and publishes it for the given epoch, or for the current one if `None`. Large sections are
-    /// built one at a time on the low-priority thread.
+    /// built one at a time on the low-priority thread. A section is built again if its input has changed meanwhile.
     async fn publish_section(
         self: &Arc<Self>,
         server: &Arc<Server>,
         epoch: Option<u64>,
-        listed: ServerLists,
+        listed: impl Fn() -> Option<ServerLists>,
     ) -> Option<PublishSummary> {
-        let bytes = listed.tools.iter().map(|tool| tool.raw.as_bytes().len()).sum();
-        let (context, server) = (Arc::clone(self), Arc::clone(server));
-        self.run_sized(bytes, move || {
-            let section = context.build_section(&server, listed);
-            let (tools, found) = (section.visible_tools().count(), section.tools.len() + section.filtered);
-            let withheld = section.withheld.len();
-            let epoch = epoch.unwrap_or_else(|| server.snapshot.borrow().epoch);
-            PublishSummary { put: context.publisher.publish(&server, epoch, section), tools, found, withheld }
-        })
-        .await
+        loop {
+            let version = server.section_source.version();
+            let listed = listed()?;
+            let bytes = listed.tools.iter().map(|tool| tool.raw.as_bytes().len()).sum();
+            let (context, server) = (Arc::clone(self), Arc::clone(server));
+            let work = move || {
+                let section = context.build_section(&server, listed);
+                let (tools, found) = (section.visible_tools().count(), section.tools.len() + section.filtered);
+                let withheld = section.withheld.len();
+                let epoch = epoch.unwrap_or_else(|| server.snapshot.borrow().epoch);
+                let put = context.publisher.publish(&server, epoch, version, section);
+                PublishSummary { put, tools, found, withheld }
+            };
+            let published = self.run_sized(bytes, work).await?;
+            if published.put != PublishOutcome::Outdated {
+                return Some(published);
+            }
+        }
     }
 
     fn build_section(&self, server: &Server, listed: ServerLists) -> Section {

@@ -15,6 +15,7 @@ use crate::context::HostContext;
 use crate::error::HostError;
 use crate::resource_subscriptions::ResourceSubscriptions;
 use crate::results::ToolResultCache;
+use crate::section_publishing::SectionSource;
 use crate::server_error::ServerError;
 use crate::stats::ServerStats;
 use crate::supervise::{ServerSnapshot, ServerState, SupervisionPolicy, SupervisorCommand};
@@ -53,8 +54,7 @@ pub(crate) struct Server {
     /// Numbers of commands sent and completed.
     pub commands_sent: Mutex<u64>,
     pub commands_done: watch::Sender<u64>,
-    /// Signals that the settings have changed and the section has to be published again.
-    pub republish: Notify,
+    pub section_source: SectionSource,
     /// Signals that a call needs the server.
     pub demand: Notify,
     pub snapshot: watch::Receiver<ServerSnapshot>,

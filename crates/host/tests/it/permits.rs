@@ -104,9 +104,7 @@ fn narrow(site: &Site, generation: usize) -> ServerEntry {
 #[tokio::test]
 async fn tool_excluded_while_permit_waits_is_unknown() {
     let site = Site::open();
-    // Nobody makes the catalog anew in such a host.
-    let builder = open_builder().listing_mode(ListingMode::ToolsOnce).servers([narrow(&site, 1)]);
-    let host = builder.start().await.unwrap();
+    let host = open_builder().servers([narrow(&site, 1)]).start().await.unwrap();
     let (id, arguments) = (tool("a", "who"), none());
     let first = host.permit(&id, &arguments, person()).await.unwrap();
     let mut second = Box::pin(host.permit(&id, &arguments, person()));

@@ -58,6 +58,22 @@ async fn in_process_servers_are_replaced_at_run_time() {
     host.close().await;
 }
 
+/// A tool is neither offered a moment too long nor a moment too late.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn excluded_tools_are_left_out_when_set_servers_returns() {
+    let site = Site::open();
+    let host = open_builder().servers([entry(&site, "a", 1)]).start().await.unwrap();
+    host.wait_until_settled().await;
+    let is_offered = || host.catalog().tools().any(|tool| &*tool.id.tool == "who");
+    for is_excluded in [true, false].repeat(50) {
+        let mut changed = entry(&site, "a", 1);
+        changed.settings.exclude_tools = if is_excluded { vec!["who".to_owned()] } else { Vec::new() };
+        assert_eq!(told(&host.set_servers(vec![changed]).await), "+ - ~a = !");
+        assert_eq!(is_offered(), !is_excluded);
+    }
+    host.close().await;
+}
+
 #[tokio::test]
 async fn set_servers_reports_each_change() {
     let site = Site::open();
