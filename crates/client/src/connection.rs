@@ -254,7 +254,8 @@ impl Connection {
     ///
     /// Returns a [`CallError`] if the server has not declared the capability, refuses the request, violates the
     /// protocol, does not respond in time, or is gone. [`CallError::is_retryable`] reports whether a retry is safe.
-    /// After [`CallError::OutcomeUnknown`] and [`CallError::TimedOut`] the call may have executed.
+    /// After [`CallError::OutcomeUnknown`], [`CallError::TimedOut`] and any error about the response itself the call
+    /// may have executed.
     ///
     /// # Cancel safety
     ///

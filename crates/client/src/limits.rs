@@ -79,7 +79,9 @@ pub struct Limits {
     pub headers: Duration,
     /// Timeout for the endpoint event of a 2024-11-05 stream.
     pub endpoint: Duration,
-    /// Delay before the first retry of a request that was not delivered.
+    /// Delay before a request is sent again: one that was not delivered, that the server rejected unexecuted, that only
+    /// reads, or that belongs to the handshake. After 429 and 503 it is the minimum, and doubles with each retry unless
+    /// the server specifies a delay.
     pub send_again: Duration,
     /// Delay before a stream is resumed if the server does not specify one.
     pub resume: Duration,
@@ -89,7 +91,7 @@ pub struct Limits {
     pub write_stall: Duration,
     /// Time to wait for the exit status after the server's output has ended.
     pub exit_wait: Duration,
-    /// Time to read remaining output after the server's process has ended.
+    /// Time to read remaining output after the server's process has ended or the server has closed its input.
     pub drain: Duration,
     /// Time between closing stdin and SIGTERM.
     pub stop_grace: Duration,
@@ -156,8 +158,8 @@ impl Default for Limits {
 const MAX_MESSAGE_BYTES: usize = 256 << 20;
 
 impl Limits {
-    /// Sets the maximum bytes of one message, at most 256 MiB. A message above the usual memory bounds gets bounds of its
-    /// own that hold two such messages.
+    /// Sets the maximum bytes of one message, at most 256 MiB. A message above the usual memory bounds gets bounds of
+    /// its own that hold two such messages.
     pub fn set_message(&mut self, bytes: usize) {
         self.message = bytes.clamp(1, MAX_MESSAGE_BYTES);
         if 2 * self.message > self.memory_budget {
@@ -176,7 +178,8 @@ impl Limits {
         self
     }
 
-    /// Divides the timeouts and delays by a factor, for tests. `local_stall` and `transport_cache_ttl` stay as they are.
+    /// Divides the timeouts and delays by a factor, for tests. `local_stall` and `transport_cache_ttl` stay as they
+    /// are.
     #[must_use]
     pub fn with_delays_divided(mut self, factor: u32) -> Self {
         for delay in [

@@ -27,7 +27,7 @@ const NO_TIMEOUT: Duration = Duration::from_secs(86_400 * 365);
 pub(crate) struct OutgoingRequest<'a> {
     pub method: &'a str,
     pub members: &'a [&'a [u8]],
-    /// Members after these, each after a comma: the responses of an input round.
+    /// Members after these, each after a comma, such as the responses of an input round.
     pub more: &'a str,
     pub effect: CallEffect,
     pub when_dropped: DropAction,

@@ -127,8 +127,8 @@ impl HostContext {
         self.with_permitted_tool(id, arguments, options, operation).await
     }
 
-    /// Finds a tool, checks the call with the gate and runs `operation`. If the server was restarted in the meantime
-    /// and changed the tool's definition, the new definition is checked and `operation` runs again.
+    /// Finds a tool, checks the call with the gate and runs `operation`. If `operation` is refused because the tool's
+    /// definition or its server has changed since the check, all of this is repeated once.
     pub async fn with_permitted_tool<T, F: Future<Output = Result<T, HostError>>>(
         &self,
         id: &ToolId,
@@ -260,8 +260,9 @@ impl HostContext {
         self.call_resolved(tool, arguments, options, None).await
     }
 
-    /// Makes a call that has passed the gate, of a tool that was found in `catalog_version`. While that version is
-    /// current, the tool is unchanged.
+    /// Makes a call that has passed the gate, or returns its cached result. `catalog_version` was current before the
+    /// tool was looked up: while it is current, the tool is unchanged. Otherwise, and with `None`, the definition is
+    /// compared before the call is sent.
     async fn call_resolved(
         &self,
         tool: &CatalogTool,
@@ -424,8 +425,8 @@ impl HostContext {
         Ok(self.call(&ToolId::new(server, name), &arguments, options).await?.raw_result)
     }
 
-    /// Checks that a tool's definition has not changed since it was permitted. A changed definition is a different
-    /// tool.
+    /// Checks that the catalog still has this definition of the tool. A changed definition makes the permission stale;
+    /// a removed tool is unknown.
     pub fn check_unchanged(&self, tool: &CatalogTool) -> Result<(), HostError> {
         let catalog = self.publisher.peek();
         match catalog.tool(&tool.id) {
@@ -435,7 +436,7 @@ impl HostContext {
         }
     }
 
-    /// Publishes and audits the end of a call.
+    /// Publishes the end of a call, if there are receivers, and audits it, if there is a log.
     pub fn report_call_end(&self, tool: &ToolId, arguments: &RawJson, caller: &ToolCaller, end: AuditedCallEnd<'_>) {
         if self.event_bus.has_receivers() {
             let success = matches!(end.outcome, AuditedCallOutcome::Answered);
@@ -457,7 +458,7 @@ pub struct OutgoingCall<'a> {
     pub tool: &'a CatalogTool,
     pub arguments: &'a RawJson,
     pub options: &'a CallOptions,
-    /// Catalog version in which the tool was found, if known.
+    /// Catalog version that was current before the tool was looked up, if known.
     pub catalog_version: Option<u64>,
     pub began: Instant,
 }

@@ -38,7 +38,7 @@ pub enum PromptPolicy {
     /// Prompt the person. Without an asker the call is refused.
     #[default]
     Ask,
-    /// Allow the call. Denied calls stay denied.
+    /// Allow the call. Denied calls stay denied, and a changed definition still needs a prompt.
     Allow,
 }
 
@@ -129,7 +129,7 @@ impl RuleGate {
         Ok(())
     }
 
-    /// Removes the grants of a server, because another one has taken its name.
+    /// Forgets all answers about a server that was removed or replaced.
     pub fn forget_grants(&self, server: &ServerName) {
         self.state().answers.forget_server(server);
     }
@@ -237,7 +237,8 @@ impl RuleGate {
         }
     }
 
-    /// Pins the definition of a call with consent.
+    /// Pins the definition of a permitted call, whether a rule, trust, a grant, a waived prompt or the user's answer
+    /// permitted it. Does nothing if the catalog no longer has this definition.
     fn pin_called_definition(&self, tool: &ToolDescription) {
         let Some((id, fingerprint)) = tool_identity(tool) else { return };
         let Some(context) = self.context() else { return };
@@ -254,7 +255,7 @@ impl RuleGate {
         }
     }
 
-    /// Decides without a prompt, if possible.
+    /// Decides without a prompt, if possible. Audits a final decision and may pin the definition of an allowed call.
     fn decide(&self, caller: &ToolCaller, tool: &Arc<ToolDescription>, arguments: &RawJson) -> RuleDecision {
         match self.evaluate(&caller.principal, tool, arguments) {
             CallDecision::Allow { .. } | CallDecision::Ask { .. }
@@ -292,8 +293,8 @@ impl RuleGate {
     }
 
     /// Returns the reason for skipping a prompt, if there is one. A changed definition may be called with the caller's
-    /// own consent, which does not approve it. [`PromptPolicy::Allow`] does not cover it, because a different definition
-    /// was approved.
+    /// own consent, which does not approve it. [`PromptPolicy::Allow`] does not cover it, because a different
+    /// definition was approved.
     fn prompt_waiver(
         &self,
         caller: &ToolCaller,
@@ -373,7 +374,8 @@ impl RuleGate {
         }
     }
 
-    /// Prompts the person once no other prompt of the same principal is open. The timeout starts when the prompt is shown.
+    /// Prompts the person once no other prompt of the same principal is open. The timeout starts when the asker gets
+    /// the prompt.
     async fn prompt_exclusively(&self, pending: PendingAttempt, time: Duration) -> Result<(), CallRefusal> {
         let PendingAttempt { caller, tool, arguments } = pending;
         let permits = Arc::clone(&self.state().answers.answers_mut(&caller.principal).prompt_permit);
@@ -461,7 +463,8 @@ impl RuleGate {
         Some((server.generation, server.live_connection().map(|live| live.epoch)))
     }
 
-    /// Remembers an answer. Not if the principal was forgotten while its prompt was open: `permits` are those it had then.
+    /// Remembers an answer, and pins the definition if the answer is the user's own. The answer of a client that was
+    /// forgotten while its prompt was open is not remembered: `permits` are those it had then.
     fn record_grant(
         &self,
         principal: &Principal,

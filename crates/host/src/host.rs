@@ -230,8 +230,8 @@ impl Host {
 
     /// Calls a tool, if the gate permits it. Starts the server or waits for it if necessary.
     ///
-    /// A tool that reports failure has answered: the result is `Ok`, and `is_error` in [`ToolResponse::result`] is set. A call that
-    /// was provably not delivered is retried on the next connection; any other call is made at most once.
+    /// A tool that reports failure has answered: the result is `Ok`, and `is_error` in [`ToolResponse::result`] is set.
+    /// A call that was provably not delivered is retried on the next connection; any other call is made at most once.
     ///
     /// # Errors
     ///
@@ -654,8 +654,9 @@ impl Host {
     }
 
     /// Replaces the set of configured servers: adds new ones, removes missing ones and replaces those whose spec has
-    /// changed. In-process servers stay; [`Host::set_all_servers`] replaces them, too. Calls in progress on removed servers have a short time to finish. Invalid
-    /// entries are reported in [`ServerSetChanges::errors`] and do not affect the others.
+    /// changed. In-process servers stay; [`Host::set_all_servers`] replaces them, too. Calls in progress on removed
+    /// servers have a short time to finish. Invalid entries are reported in [`ServerSetChanges::errors`] and do not
+    /// affect the others.
     ///
     /// # Cancel safety
     ///

@@ -12,7 +12,7 @@ use crate::error::HostError;
 use crate::server::Server;
 use crate::supervise::{Availability, ServerSnapshot};
 
-/// Maximum number of retries of a call that was provably not delivered.
+/// Maximum number of retries of a call whose connection was lost, if it was not delivered or only reads.
 const MAX_RETRIES: usize = 2;
 
 /// An open connection and its epoch.
@@ -39,7 +39,7 @@ pub(crate) struct RetryState {
 }
 
 impl RetryState {
-    /// Records that the connection of this epoch broke before the call was delivered. Returns whether to retry.
+    /// Records that the connection of this epoch was lost and the call is safe to repeat. Returns whether to retry.
     pub fn record_break(&mut self, epoch: u64) -> bool {
         self.broken_epoch = Some(epoch);
         self.breaks += 1;
@@ -144,7 +144,8 @@ impl Server {
         }
     }
 
-    /// Makes a call, and retries it on the next connection if it was provably not delivered.
+    /// Takes a permit and makes a call. If the connection is lost and the call was not delivered or only reads, retries
+    /// it on the next connection.
     ///
     /// Dropping the future cancels the call.
     pub async fn call_with_retry<T, F: Future<Output = Result<T, HostError>>>(

@@ -130,7 +130,7 @@ impl<'a> ReplSession<'a> {
     }
 
     /// Handles Ctrl-C: cancels a run together with its questions and queued messages; otherwise refuses the open
-    /// question; otherwise, or on the second press, exits.
+    /// question; otherwise tells how to exit. A second press shortly after exits, except after a refused question.
     fn interrupt(&mut self, before: Option<Instant>) -> ControlFlow<()> {
         if is_second_interrupt(before) {
             return ControlFlow::Break(());

@@ -39,7 +39,7 @@ pub enum GateDecision {
 /// Origin of a permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PermissionSource {
-    /// Rules, trust or an earlier answer.
+    /// Rules, trust, an earlier answer, or a waived prompt, for example by the caller's consent.
     Rules,
     /// A person who was asked about this call.
     Person,

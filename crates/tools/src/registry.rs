@@ -151,7 +151,8 @@ impl Registry {
         }
     }
 
-    /// Resolves the name again after a permission prompt. Succeeds only if the tool is still the one that was permitted.
+    /// Resolves the name again after a permission prompt. Succeeds only if the tool is still the one that was
+    /// permitted.
     fn resolve_permitted(&self, name: &str, asked: &ToolDescription) -> Result<Arc<dyn Tool>, RegistryCallError> {
         let same = |tool: &Arc<dyn Tool>| is_same_tool(tool.description(), asked);
         let stale = || RegistryCallError::Denied(CallRefusal::new(RefusalReason::PermissionStale));

@@ -39,8 +39,8 @@ pub struct ToolInvocation {
     pub caller: ToolCaller,
     /// Receives progress updates. `None` requests none.
     pub progress: Option<ProgressSink>,
-    /// Execution timeout; `None` uses the tool's own limit. Enforced by the tool, because time spent waiting for
-    /// permission or for a free slot does not count.
+    /// Timeout; `None` uses the tool's own limit. Enforced by the tool, which may apply it to its own waits and then
+    /// again to the execution. Time spent waiting for permission does not count.
     pub timeout: Option<Duration>,
     /// Metadata sent next to the arguments, for example the trace context.
     pub meta: Option<RawJson>,

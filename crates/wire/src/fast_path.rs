@@ -1,7 +1,8 @@
-//! Fast path for common messages: a complete line, keys without escapes, no duplicates and no unknown keys.
+//! Fast path for common messages: a complete line, no duplicate or unknown keys in the envelope, and no escaped keys in
+//! it or at the top of the result.
 //!
-//! It gives up without a reason at the first deviation; the resumable scanner then produces the error. Property tests
-//! compare the two.
+//! It gives up without a reason at the first deviation; the incremental scanner then accepts or rejects the message.
+//! Property tests compare the two.
 
 use crate::envelope::{Envelope, Span};
 use crate::scan::{StringEnd, quote_or_escape, skip_text};
@@ -60,7 +61,7 @@ fn members<'a>(
     loop {
         expect(line, at, b'"')?;
         let start = *at;
-        // Keys with escapes go to the resumable scanner.
+        // Keys with escapes go to the incremental scanner.
         let length = quote_or_escape(&line[start..])?;
         *at = start + length;
         expect(line, at, b'"')?;

@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 use super::table::CallOutcome;
 use super::{DropAction, Engine};
 
-/// Future of the call's outcome. Dropping it before it resolves cancels the call: the server is notified, and a late
-/// response is ignored.
+/// Future of the call's outcome. Dropping it before it resolves removes the call, so that a late response is ignored.
+/// With [`DropAction::Withdraw`] it also cancels the call on the server.
 pub(crate) struct PendingCall {
     engine: Arc<Engine>,
     id: u64,

@@ -2,7 +2,7 @@
 
 /// A link to a server. Not a pair of streams: over HTTP each request has its own stream.
 pub(crate) trait Link: Send + Sync {
-    /// Queues one message without waiting. Returns its position in the link's output.
+    /// Accepts one message without waiting, and returns its ticket.
     fn submit(&self, message: OutgoingMessage<'_>) -> Result<Ticket, SubmitError>;
 
     /// Abandons a call. Returns true if the server needs no further cancellation message.
@@ -44,7 +44,7 @@ pub(crate) struct RequestFacts<'a> {
     pub header_params: &'a [(String, String)],
 }
 
-/// The position of a message in a link's output.
+/// Identifies an accepted message within its link: a position in the output or, over HTTP, the id of the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ticket(pub u64);
 

@@ -140,7 +140,8 @@ pub(crate) struct HeaderFields<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DropAction {
     Withdraw,
-    /// No action: `initialize` may not be cancelled.
+    /// Sends no cancellation: for the handshake, for log messages and for the start of a task. The link abandons the
+    /// call.
     Forget,
 }
 
@@ -195,7 +196,8 @@ impl Engine {
         })
     }
 
-    /// Registers a call and assigns its id. Dropping the result without sending it removes the call.
+    /// Registers a call and assigns its id and deadlines. Fails if the connection is closed or too many calls are in
+    /// flight. Dropping the result has the effect of dropping a [`PendingCall`]: the server may get a cancellation.
     pub fn reserve(self: &Arc<Self>, request: CallRequest) -> Result<ReservedCall, CallError> {
         let now = Instant::now();
         let total_deadline = now + request.timeout_max;
@@ -281,7 +283,7 @@ impl Engine {
         self.table().arm_timer()
     }
 
-    /// Ends every expired call and cancels it on the server.
+    /// Ends every expired call, and cancels it on the server if that is allowed.
     pub fn expire(&self, now: Instant, wakers: &mut Vec<Waker>) {
         let hint = self.last_anomaly();
         let expired = self.table().expire(now, hint.as_deref(), wakers);

@@ -112,7 +112,7 @@ impl InFlightTable {
         Ok((encode_id(slot.uses, index), idle_deadline < self.armed))
     }
 
-    /// Records the call's position in the link's output.
+    /// Records the ticket that identifies the call's message within its link.
     pub fn record_sent(&mut self, id: u64, ticket: Ticket) {
         if let Some(SlotState::Waiting(waiting)) = self.find(id) {
             waiting.ticket = Some(ticket);

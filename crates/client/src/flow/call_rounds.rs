@@ -14,7 +14,7 @@ use crate::error::{CallError, TimeoutKind};
 use crate::options::{InputHandling, InputRound, RequestOptions};
 use crate::request::{OutgoingRequest, escape_tool_name, tool_members};
 
-/// A call that has its result.
+/// A call that needs no further request: its result, or the input requests or the task that its caller handles.
 pub(crate) struct CompletedCall {
     pub raw_result: RawResult,
     /// Number of input rounds before the result.
@@ -45,7 +45,7 @@ pub(super) struct ToolRequest<'a> {
 ///
 /// # Cancel safety
 ///
-/// Dropping the future cancels the pending request.
+/// Dropping the future cancels the pending request, or the task that the server has created for the call.
 pub(crate) async fn call_tool(
     connection: &Connection,
     tool: &str,
@@ -65,12 +65,12 @@ pub(crate) async fn call_tool(
     }
 }
 
-/// Makes a call and waits for its result, through all rounds. The responses of one round are used only in the next request
-/// of this call.
+/// Makes a call and waits for its result, through all rounds. The responses of one round are used only in the next
+/// request of this call.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future cancels the pending request.
+/// Dropping the future cancels the pending request, or the task that the server has created for the call.
 pub(crate) async fn run_call(
     connection: &Connection,
     call: OutgoingRequest<'_>,

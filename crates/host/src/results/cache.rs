@@ -18,8 +18,8 @@ use crate::server::Server;
 const MAX_CACHED_RESULTS: usize = 256;
 const MAX_RESULT_CACHE_BYTES: usize = 4 << 20;
 
-/// Cache key: the principal, the tool's definition and the literal arguments. A result may depend on a principal's answers
-/// to the server's questions.
+/// Cache key: the principal, the tool's definition and the literal arguments. A result may depend on a principal's
+/// answers to the server's questions.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ResultCacheKey {
     pub principal: Principal,

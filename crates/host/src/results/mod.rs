@@ -108,8 +108,8 @@ fn escape_block(block: &mut OutcomeBlock) {
     }
 }
 
-/// Reports whether a result is marked as an error, without decoding it. For statistics only: a nested `isError` member
-/// also counts.
+/// Reports whether a result is marked as an error, without decoding it. For statistics, the audit log and the result
+/// cache: a nested `isError` member also counts.
 pub(crate) fn is_marked_error(result: &RawJson) -> bool {
     const MARK: &[u8] = b"\"isError\"";
     let text = result.as_bytes();

@@ -81,8 +81,8 @@ impl LineSplitter {
         }
     }
 
-    /// Returns the buffer space to read into. Never empty, and never more than one read. Call when [`LineSplitter::next`]
-    /// returns `None`.
+    /// Returns the buffer space to read into. Never empty, and never more than one read. Call when
+    /// [`LineSplitter::next`] returns `None`.
     pub fn read_space(&mut self) -> &mut [u8] {
         if self.taken == self.filled {
             (self.taken, self.filled, self.searched) = (0, 0, 0);
@@ -127,8 +127,8 @@ impl LineSplitter {
         self.filled += count;
     }
 
-    /// Returns the input that must be scanned before [`LineSplitter::next`] can continue, and the scanner to do so, which
-    /// [`LineSplitter::return_scanner`] takes back. Scanning may take long.
+    /// Returns the input that must be scanned before [`LineSplitter::next`] can continue, and the scanner to do so,
+    /// which [`LineSplitter::return_scanner`] takes back. Scanning may take long.
     pub fn take_unscanned(&mut self) -> Option<(Scanner, Bytes)> {
         let unscanned = self.unscanned.take()?;
         Some((std::mem::take(&mut self.oversized.as_mut()?.scanner), unscanned))
@@ -141,7 +141,8 @@ impl LineSplitter {
         }
     }
 
-    /// Returns the next line, if one is complete.
+    /// Returns the next item. `None` means that more input is needed, or that input has to be scanned first: see
+    /// [`LineSplitter::take_unscanned`].
     pub fn next(&mut self) -> Option<LineFrame<'_>> {
         if self.unscanned.is_some() {
             return None;
@@ -200,7 +201,8 @@ impl LineSplitter {
         self.oversized.as_ref().filter(|oversized| oversized.length > self.max_skipped).map(|_| LineFrame::Endless)
     }
 
-    /// Scans a line without storing it, up to the searched position.
+    /// Skips a line up to the searched position. Its buffered start is left for [`LineSplitter::take_unscanned`]; later
+    /// parts are scanned here.
     fn skip_line(&mut self, excess: LineExcess) {
         let pending = self.taken..self.searched;
         let cost = self.discard_cost(pending.len());
@@ -216,8 +218,9 @@ impl LineSplitter {
         self.unscanned = Some(self.give_away_buffer().slice(pending));
     }
 
-    /// Returns the bytes to count for this many discarded ones. The first line over a limit counts a quarter, so that an
-    /// endless one is recognised within a second; a server that goes on sending such lines is held to its rate.
+    /// Returns the bytes to count for this many discarded ones: a quarter until the connection has discarded
+    /// `max_skipped` bytes, then all. So an endless line is recognised within a second, and a server that goes on
+    /// sending lines over a limit is held to its rate.
     fn discard_cost(&mut self, bytes: usize) -> usize {
         self.discarded = self.discarded.saturating_add(bytes);
         if self.discarded > self.max_skipped { bytes } else { bytes / 4 }

@@ -1,7 +1,7 @@
 //! Writes to a server's stdin: a buffer that callers append to.
 //!
-//! A caller that finds the buffer empty writes to the pipe itself, which saves a hop. Otherwise the driver writes all
-//! buffered messages at once. No caller ever waits.
+//! If no burst is expected, a caller that finds the buffer empty writes to the pipe itself, which saves a hop. The
+//! driver writes everything else, all buffered messages at once. No caller ever waits.
 
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
@@ -56,7 +56,7 @@ pub(super) struct FlushStatus {
     pub state: LinkState,
     /// Start of the time in which data is waiting and none can be written.
     pub stuck_since: Option<Instant>,
-    /// A call with an earlier deadline than all others was added.
+    /// The deadlines must be checked again: a call with an earlier deadline was added, or a pause has ended.
     pub deadline_moved: bool,
     /// Exit status of the server's own process, once it has ended.
     pub exited: Option<ProcessExit>,
@@ -195,7 +195,8 @@ impl Link for StdioLink {
 }
 
 impl StdioLinkState {
-    /// Accepts a message: writes it to the pipe if the buffer is empty, otherwise appends it to the buffer.
+    /// Accepts a message. If the buffer is empty and no burst is expected, writes as much as the pipe takes. The rest
+    /// stays in the buffer for the driver.
     fn accept(&mut self, parts: &[&[u8]], length: usize) {
         self.accepted += length as u64;
         let nothing_waits = self.head == self.buffer.len() && !self.burst;
