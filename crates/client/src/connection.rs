@@ -103,7 +103,7 @@ pub(crate) struct ConnectionInner {
     pub authorization: AuthorizationId,
     /// Tool arguments that are repeated as headers, on a link that supports headers.
     pub header_params: Option<HeaderParamTable>,
-    pub rereads: ReadRetryBudget,
+    pub read_retries: ReadRetryBudget,
     /// The trace that the calls of this connection belong to.
     pub trace_context: Option<TraceContext>,
 }
@@ -360,7 +360,7 @@ impl Connection {
         options: RequestOptions,
     ) -> Result<RawJson, CallError> {
         self.check_capability(method)?;
-        let cache = self.inner.protocol.bulletin.cache();
+        let cache = self.inner.protocol.notifications.cache();
         let place = CacheQuery { method, target: target.map(|(_, value)| value), who: &self.inner.authorization };
         // The result of a forwarded request may depend on the input or on the client.
         let is_forwarded = options.input_round.is_some() || options.client.is_some();
@@ -385,7 +385,7 @@ impl Connection {
     /// Clears the cache, so that the next list is requested from the server. See [`Connection`](Connection#example) for
     /// an example.
     pub fn clear_cache(&self) {
-        self.inner.protocol.bulletin.cache().clear();
+        self.inner.protocol.notifications.cache().clear();
     }
 
     /// Lists the tools. A malformed entry is withheld; the others are still listed.
@@ -404,7 +404,7 @@ impl Connection {
     ///
     /// See [`Connection`](Connection#example) for an example.
     pub async fn list_tools(&self) -> Result<Listing<ToolDefinition>, CallError> {
-        let changes = self.inner.protocol.bulletin.tools_changes();
+        let changes = self.inner.protocol.notifications.tools_changes();
         let mut listing = list_all(self, TOOLS).await?;
         if let Some(table) = &self.inner.header_params {
             table.record_listing(&mut listing, changes, &self.inner.limits.bounds);

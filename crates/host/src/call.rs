@@ -384,11 +384,12 @@ impl HostContext {
             self.permit_request(&server, method, params, &options).await?;
             let client_options =
                 options.with_timeout(options.request.timeout.or_else(|| server.settings.load().effective.timeout));
-            let asked = server.request_with_retry(self.call_deadline(&server, options.request.timeout), |connection| {
-                let options = client_options.clone();
-                async move { connection.request(method, params, options).await }
-            });
-            let outcome = asked.await;
+            let calling =
+                server.request_with_retry(self.call_deadline(&server, options.request.timeout), |connection| {
+                    let options = client_options.clone();
+                    async move { connection.request(method, params, options).await }
+                });
+            let outcome = calling.await;
             match self.replacement_of(&server, &outcome) {
                 Some(other) => server = other,
                 None => return outcome,

@@ -164,11 +164,11 @@ impl Server {
         deadline: CallDeadline,
         request: impl Fn(Connection) -> F,
     ) -> Result<T, HostError> {
-        let asked = self.call_with_retry(deadline, |live| {
+        let calling = self.call_with_retry(deadline, |live| {
             let answer = request(live.connection);
             async { answer.await.map_err(|error| self.call_error(error)) }
         });
-        asked.await
+        calling.await
     }
 
     /// Runs an operation with retries as in [`Server::call_with_retry`], but without taking a permit.
@@ -186,8 +186,8 @@ impl Server {
             if let Err(HostError::Call { error, .. }) = &outcome {
                 self.report_rejected(epoch, error);
             }
-            let undelivered = matches!(outcome, Err(HostError::Call { error: CallError::ServerGone(_), .. }));
-            if !(undelivered && connection.is_gone() && retry.record_break(epoch)) {
+            let is_repeatable = matches!(outcome, Err(HostError::Call { error: CallError::ServerGone(_), .. }));
+            if !(is_repeatable && connection.is_gone() && retry.record_break(epoch)) {
                 return outcome;
             }
         }

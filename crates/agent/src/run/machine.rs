@@ -137,7 +137,7 @@ impl RunMachine {
             conversation: Arc::new(conversation),
             with_images: None,
         };
-        machine.request_inputs();
+        machine.prepare_next_request();
         let effects = std::mem::take(&mut machine.effects);
         (machine, effects)
     }
@@ -179,7 +179,7 @@ impl RunMachine {
         is_asking || !self.pending_user_blocks.is_empty()
     }
 
-    fn request_inputs(&mut self) {
+    fn prepare_next_request(&mut self) {
         if self.requests >= self.limits.requests {
             return self.end(self.out_of_requests_ending());
         }
@@ -260,7 +260,7 @@ impl RunMachine {
             StopReason::MaxTokens => self.on_truncated(response),
             StopReason::Refused => self.end_without_calls(response.into_complete(), REFUSED_RESULT, RunEnding::Refused),
             StopReason::Paused => {
-                self.execute_calls(response.into_unmodified(), &SkippedCalls::new(), Self::request_inputs)
+                self.execute_calls(response.into_unmodified(), &SkippedCalls::new(), Self::prepare_next_request)
             }
             StopReason::EndTurn | StopReason::ToolCalls | StopReason::Other(_) => {
                 self.execute_calls(response.into_complete(), &SkippedCalls::new(), |machine| {
@@ -276,7 +276,7 @@ impl RunMachine {
         let is_executed =
             |block: &TurnBlock| matches!(block, TurnBlock::ToolCall { id, .. } if !skipped.contains_key(id));
         match blocks.iter().any(is_executed) {
-            true => self.execute_calls(blocks, &skipped, Self::request_inputs),
+            true => self.execute_calls(blocks, &skipped, Self::prepare_next_request),
             false => self.end_without_calls(blocks, TRUNCATED_REASON, RunEnding::TooLong),
         }
     }
@@ -356,7 +356,7 @@ impl RunMachine {
             self.is_final = true;
             self.pending_user_blocks.push(TurnBlock::Text(FINAL_ANSWER_MESSAGE.to_owned()));
         }
-        self.request_inputs();
+        self.prepare_next_request();
     }
 
     fn on_failure(&mut self, error: ModelError) {
@@ -364,7 +364,7 @@ impl RunMachine {
         let response = std::mem::take(response);
         let may_ask = self.requests < self.limits.requests && response.is_empty();
         if may_ask && self.shrink_for_error(&error) {
-            return self.request_inputs();
+            return self.prepare_next_request();
         }
         self.end_without_calls(response.into_interrupted(), INTERRUPTED_RESULT, RunEnding::Failed(error));
     }

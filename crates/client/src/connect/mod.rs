@@ -175,8 +175,8 @@ impl ConnectAttempt {
         let ConnectOptions { name, services, limits, cache, observer, .. } = &self.options;
         let request_handler =
             ServerRequestHandler::new(name.clone(), services.clone(), limits.clone(), self.redactor.clone());
-        let bulletin = NotificationHub::new(cache.clone().unwrap_or_default(), limits.bounds);
-        let protocol = Arc::new(ProtocolState::new(request_handler, bulletin, observer.clone()));
+        let notifications = NotificationHub::new(cache.clone().unwrap_or_default(), limits.bounds);
+        let protocol = Arc::new(ProtocolState::new(request_handler, notifications, observer.clone()));
         let (tap, redactor) = (self.options.tap.clone(), self.redactor.clone());
         let opening = LinkSetup {
             observer: WireObserver { server: name.clone(), redactor, tap },
@@ -387,7 +387,7 @@ impl ConnectAttempt {
             lists: self.options.limits.lists_in_all.for_server(self.options.limits.lists),
             limits: self.options.limits,
             authorization: self.options.authorization,
-            rereads: ReadRetryBudget::default(),
+            read_retries: ReadRetryBudget::default(),
             trace_context: TraceContext::from_environment(&self.options.surroundings),
         });
         let _entered = self.span.enter();

@@ -30,16 +30,16 @@ pub(crate) struct ProtocolState {
     revision: OnceLock<Revision>,
     observer: Option<Arc<dyn NotificationObserver>>,
     pub request_handler: ServerRequestHandler,
-    pub bulletin: NotificationHub,
+    pub notifications: NotificationHub,
 }
 
 impl ProtocolState {
     pub fn new(
         request_handler: ServerRequestHandler,
-        bulletin: NotificationHub,
+        notifications: NotificationHub,
         observer: Option<Arc<dyn NotificationObserver>>,
     ) -> Self {
-        Self { revision: OnceLock::new(), observer, request_handler, bulletin }
+        Self { revision: OnceLock::new(), observer, request_handler, notifications }
     }
 
     pub fn set_revision(&self, revision: Revision) {
@@ -65,7 +65,7 @@ impl ProtocolState {
             return NotificationEffect::RequestCancelled(request_id.get().to_owned());
         }
         let id = request_id.get().parse::<u64>().ok();
-        match id.filter(|id| self.bulletin.subscriber_by_stream(*id).is_some()) {
+        match id.filter(|id| self.notifications.subscriber_by_stream(*id).is_some()) {
             Some(id) => NotificationEffect::Ended(id),
             None => NotificationEffect::Stray,
         }
@@ -99,7 +99,7 @@ impl Protocol for ProtocolState {
             "notifications/cancelled" => return self.on_cancelled(params.as_ref()),
             "notifications/message" => self.request_handler.log(params, call),
             _ => {
-                let posted = self.era().map(|era| self.bulletin.dispatch(era, method, params.as_ref()));
+                let posted = self.era().map(|era| self.notifications.dispatch(era, method, params.as_ref()));
                 if posted == Some(DispatchOutcome::Stray) {
                     return NotificationEffect::Stray;
                 }
@@ -137,12 +137,12 @@ impl Protocol for ProtocolState {
     }
 
     fn on_server_restarted(&self, engine: &Arc<Engine>) {
-        self.bulletin.reset_subscriptions();
+        self.notifications.reset_subscriptions();
         request_logs(engine, &self.request_handler);
     }
 
     fn on_messages_missed(&self) {
-        self.bulletin.mark_missed();
+        self.notifications.mark_missed();
     }
 }
 

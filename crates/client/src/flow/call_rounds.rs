@@ -97,18 +97,18 @@ async fn run_in_span(
     options: RequestOptions,
     when_task: TaskHandling,
 ) -> Result<CompletedCall, CallError> {
-    let asked = ServerTimer::start(connection);
+    let timer = ServerTimer::start(connection);
     let round = options.input_round.as_ref().map(|round| round_members(connection, call, round)).transpose()?;
     let round = round.unwrap_or_default();
     let first = OutgoingRequest { more: &round, ..call };
     let mut outcome = connection.send(first, &options)?.await;
     if call.effect == CallEffect::Reads && outcome.as_ref().is_err_and(CallError::is_retryable) {
-        outcome = retry_read(connection, first, &options, asked.elapsed(), outcome).await;
+        outcome = retry_read(connection, first, &options, timer.elapsed(), outcome).await;
     }
     if options.inputs == InputHandling::Forward || is_final_outcome(&outcome) {
         return outcome.map(|raw_result| CompletedCall { raw_result, rounds: 0 });
     }
-    let budget = TimeBudget { limit: options.total_timeout(connection.limits()), spent: asked.elapsed() };
+    let budget = TimeBudget { limit: options.total_timeout(connection.limits()), spent: timer.elapsed() };
     // Boxed because the future is large and rarely needed.
     Box::pin(UnfinishedCall { connection, call, options, when_task, budget }.resume(outcome)).await
 }
@@ -135,7 +135,7 @@ async fn retry_read(
     let inner = connection.inner();
     let pause = inner.limits.send_again;
     let left = options.total_timeout(&inner.limits).saturating_sub(spent + pause);
-    if left.is_zero() || inner.server.engine.is_closed() || !inner.rereads.try_take() {
+    if left.is_zero() || inner.server.engine.is_closed() || !inner.read_retries.try_take() {
         return lost;
     }
     tokio::time::sleep(pause).await;
@@ -169,9 +169,9 @@ impl UnfinishedCall<'_> {
                 other => return self.finish(other?, round - 1).await,
             };
             self.budget.limit_options(&mut self.options)?;
-            let asked = ServerTimer::start(connection);
+            let timer = ServerTimer::start(connection);
             outcome = connection.send(OutgoingRequest { more: &more, ..call }, &self.options)?.await;
-            self.budget.spend(asked.elapsed());
+            self.budget.spend(timer.elapsed());
             if is_final_outcome(&outcome) {
                 return outcome.map(|raw_result| CompletedCall { raw_result, rounds: round });
             }

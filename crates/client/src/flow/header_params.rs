@@ -144,7 +144,7 @@ pub(crate) async fn headers_for_call(
     arguments: &RawJson,
 ) -> Result<Vec<(String, String)>, CallError> {
     let Some(table) = &connection.inner().header_params else { return Ok(Vec::new()) };
-    let known = match table.current_headers(connection.inner().protocol.bulletin.tools_changes()) {
+    let known = match table.current_headers(connection.inner().protocol.notifications.tools_changes()) {
         Some(known) => known,
         None => refresh_from_list(connection, table).await?,
     };

@@ -127,7 +127,7 @@ pub(super) async fn visit_pages(
 async fn visit_page(connection: &Connection, page: UrlRequest, call: Option<CallTag>) -> Result<(), CallError> {
     let inner = connection.inner();
     // Registered before the page is opened: the server may report completion while the user still reads the prompt.
-    let mut waited = page.elicitation_id.as_deref().map(|id| PageRegistration::new(&inner.protocol.bulletin, id));
+    let mut waited = page.elicitation_id.as_deref().map(|id| PageRegistration::new(&inner.protocol.notifications, id));
     let _pause = inner.server.engine.pause_deadlines();
     if !matches!(inner.protocol.request_handler.show_page(page.clone(), call).await, ElicitationResponse::Accept(_)) {
         return Err(CallError::Declined("a visit to a web page"));
@@ -149,20 +149,20 @@ async fn visit_page(connection: &Connection, page: UrlRequest, call: Option<Call
 
 /// Registration for the completion of a page.
 struct PageRegistration<'a> {
-    bulletin: &'a NotificationHub,
+    notifications: &'a NotificationHub,
     id: &'a str,
     done: Option<watch::Receiver<bool>>,
 }
 
 impl<'a> PageRegistration<'a> {
-    fn new(bulletin: &'a NotificationHub, id: &'a str) -> Self {
-        Self { bulletin, id, done: Some(bulletin.watch_page(id)) }
+    fn new(notifications: &'a NotificationHub, id: &'a str) -> Self {
+        Self { notifications, id, done: Some(notifications.watch_page(id)) }
     }
 }
 
 impl Drop for PageRegistration<'_> {
     fn drop(&mut self) {
         self.done = None;
-        self.bulletin.forget_page(self.id);
+        self.notifications.forget_page(self.id);
     }
 }

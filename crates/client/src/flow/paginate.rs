@@ -53,7 +53,7 @@ pub(crate) async fn list_all<T: View + Send + 'static>(
         Ok(Ok(listing)) => Ok(listing),
         Ok(Err(error)) => {
             // A cached page may have caused the error: the next attempt reads all pages again.
-            connection.inner().protocol.bulletin.cache().invalidate_method(kind.method);
+            connection.inner().protocol.notifications.cache().invalidate_method(kind.method);
             Err(error)
         }
         Err(_) => Err(CallError::TimedOut { after: limit, limit: TimeoutKind::Total, hint: None }),
@@ -68,7 +68,7 @@ async fn collect_with_retry<T: View + Send + 'static>(
     let mut pages = 0;
     match collect_pages(connection, kind, &mut pages).await {
         Err(CallError::ErrorResponse(error)) if error.code == code::INVALID_PARAMS && pages > 0 => {
-            connection.inner().protocol.bulletin.cache().invalidate_method(kind.method);
+            connection.inner().protocol.notifications.cache().invalidate_method(kind.method);
             collect_pages(connection, kind, &mut pages).await
         }
         outcome => outcome,

@@ -78,7 +78,7 @@ impl Connection {
         if wanted.is_empty() {
             return Err(CallError::Unsupported("notifications for any of these changes"));
         }
-        let inbox = self.inner().protocol.bulletin.subscribe(wanted);
+        let inbox = self.inner().protocol.notifications.subscribe(wanted);
         let mut subscription = Subscription {
             connection: self.clone(),
             inbox,
@@ -158,7 +158,7 @@ impl Subscription {
         }
         match self.await_acknowledgement().await {
             Ok(()) => {
-                self.connection.inner().protocol.bulletin.invalidate_interest(self.inbox.interest());
+                self.connection.inner().protocol.notifications.invalidate_interest(self.inbox.interest());
                 self.ready.push_back(Event::Resumed);
                 Ok(())
             }
@@ -307,12 +307,12 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        let bulletin = &self.connection.inner().protocol.bulletin;
-        bulletin.unsubscribe(&self.inbox);
+        let notifications = &self.connection.inner().protocol.notifications;
+        notifications.unsubscribe(&self.inbox);
         if self.connection.is_stateless() {
             return;
         }
-        for uri in self.honoured.uris.iter().filter(|uri| !bulletin.has_other_subscriber(uri, &self.inbox)) {
+        for uri in self.honoured.uris.iter().filter(|uri| !notifications.has_other_subscriber(uri, &self.inbox)) {
             let uri = serde_json::Value::from(uri.as_str()).to_string();
             let members: [&[u8]; 2] = [b"\"uri\":", uri.as_bytes()];
             let outgoing = OutgoingRequest::new("resources/unsubscribe", &members, CallEffect::Reads);

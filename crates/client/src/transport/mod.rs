@@ -165,12 +165,12 @@ pub(crate) async fn check_launch(check: Option<&LaunchCheck>, program: Option<&P
     refused.map_err(ConnectCause::NotApproved)
 }
 
-/// Expires calls, forever. Checks the deadlines again when `look` is notified.
-pub(crate) async fn expire_calls(engine: &Engine, look: &Notify) {
+/// Expires calls, forever. Checks the deadlines again when `deadline_check` is notified.
+pub(crate) async fn expire_calls(engine: &Engine, deadline_check: &Notify) {
     loop {
         let due = engine.next_deadline();
         tokio::select! {
-            () = look.notified() => {}
+            () = deadline_check.notified() => {}
             () = tokio::time::sleep_until(due) => {
                 let mut wakers = Vec::new();
                 engine.expire(tokio::time::Instant::now(), &mut wakers);

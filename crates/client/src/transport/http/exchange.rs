@@ -43,8 +43,8 @@ const MAX_RESUME_DELAY: Duration = Duration::from_secs(60);
 pub(super) struct HttpExchange {
     pub link: Arc<HttpLink>,
     pub engine: Arc<Engine>,
-    pub order: PostRequest,
-    pub departure: SentFlag,
+    pub post: PostRequest,
+    pub sent_flag: SentFlag,
     pub queued: Option<QueuedBytes>,
 }
 
@@ -59,7 +59,7 @@ impl HttpExchange {
     /// Runs the call to its outcome. Dropping the future closes its connections.
     pub async fn run(mut self) {
         let link = self.link.clone();
-        let _room = if self.order.lasts { None } else { link.room.acquire().await.ok() };
+        let _exchange_permit = if self.post.lasts { None } else { link.exchange_permits.acquire().await.ok() };
         let mut tries = 0;
         while let ExchangeStep::Again(wait) = self.attempt(tries).await {
             tries += 1;
@@ -72,12 +72,12 @@ impl HttpExchange {
             Ok(place) => place,
             Err(why) => return self.lose(DisconnectReport::clone(&why), Delivery::No),
         };
-        self.departure.set();
+        self.sent_flag.set();
         // If the call ends from now on, it counts as possibly sent. If it ended before, it was reported as not sent.
         if !self.is_pending() {
             return ExchangeStep::Done;
         }
-        match self.link.post(&place, &self.order).await {
+        match self.link.post(&place, &self.post).await {
             Ok(response) => {
                 self.queued = None;
                 self.on_response(response, &place, tries).await
@@ -98,7 +98,7 @@ impl HttpExchange {
             _ if !error.is_certainly_unsent() => self.lose(errors::from_send_error(error), Delivery::Maybe),
             // The request was not sent: a retry cannot execute it twice.
             SendError::Refused(_) | SendError::Unresolved { .. } if tries == 0 => {
-                self.departure.clear();
+                self.sent_flag.clear();
                 ExchangeStep::Again(with_jitter(self.link.limits.send_again))
             }
             _ => self.lose(errors::from_send_error(error), Delivery::No),
@@ -110,7 +110,7 @@ impl HttpExchange {
             return self.on_success(response, place).await;
         }
         // Rare paths are boxed, so that the common future stays small.
-        match classify_status(response.status, self.order.effect, self.is_in_session(place)) {
+        match classify_status(response.status, self.post.effect, self.is_in_session(place)) {
             StatusMeaning::Login => Box::pin(self.on_unauthorized(response)).await,
             StatusMeaning::Later => Box::pin(self.retry_later(response, tries)).await,
             StatusMeaning::SessionExpired => Box::pin(self.on_not_found(response, place)).await,
@@ -121,7 +121,7 @@ impl HttpExchange {
     }
 
     async fn on_success(&mut self, mut response: HttpResponse, place: &SessionTarget) -> ExchangeStep {
-        if self.order.opens && self.link.form == HttpTransportKind::Streamable {
+        if self.post.opens && self.link.form == HttpTransportKind::Streamable {
             self.link.session.set_session_id(response.headers.get(SESSION));
         }
         let kind = ContentKind::from_headers(&response.headers);
@@ -169,7 +169,7 @@ impl HttpExchange {
 
     /// Reads a stream until the response arrives, resuming the stream if possible.
     async fn follow(&mut self, mut events: EventReader, place: &SessionTarget) -> ExchangeStep {
-        let channel = if self.order.era == Era::Stateless { ResponseChannel::Own } else { ResponseChannel::Shared };
+        let channel = if self.post.era == Era::Stateless { ResponseChannel::Own } else { ResponseChannel::Shared };
         let mut past = ResumeState::default();
         loop {
             let Ok(piece) = tokio::time::timeout(PENDING_CHECK_INTERVAL, events.next()).await else {
@@ -214,7 +214,7 @@ impl HttpExchange {
     /// Reports whether the server may send this message on the stream. Before negotiation, a response under the rules
     /// of the stateless era may not contain requests (2026-07-28, basic/transports).
     fn is_allowed_on_stream(&self, message: &[u8]) -> bool {
-        if self.order.era == Era::Handshake || self.link.protocol.revision().is_some() {
+        if self.post.era == Era::Handshake || self.link.protocol.revision().is_some() {
             return true;
         }
         let asks = scan(message).is_ok_and(|envelope| envelope.method.is_some() && envelope.id(message).is_some());
@@ -248,7 +248,7 @@ impl HttpExchange {
     /// Resumes an interrupted stream of the handshake era, always by GET (2025-11-25, basic/transports).
     async fn resume(&self, past: &ResumeState, place: &SessionTarget, what: &str) -> Result<EventReader, ExchangeStep> {
         let last = match &past.last {
-            Some(last) if self.order.era == Era::Handshake => last,
+            Some(last) if self.post.era == Era::Handshake => last,
             _ => return Err(self.lose(errors::stream_interrupted(what), Delivery::Maybe)),
         };
         let wait = past.retry.unwrap_or(self.link.limits.resume).clamp(MIN_RESUME_DELAY, MAX_RESUME_DELAY);
@@ -308,7 +308,7 @@ impl HttpExchange {
         let asked = retry_after(&response.headers, SystemTime::now());
         let least = self.link.limits.send_again;
         let wait = with_jitter(asked.map_or(least * 2u32.pow(tries), |asked| asked.max(least)));
-        let left = self.engine.time_left(self.order.id).unwrap_or_default();
+        let left = self.engine.time_left(self.post.id).unwrap_or_default();
         if tries < MAX_RETRIES && wait < left {
             drain_rest(response.body).await;
             return ExchangeStep::Again(wait);
@@ -361,9 +361,7 @@ impl HttpExchange {
                     (true, _) => {}
                 }
             }
-            if self.order.opens
-                && matches!(status.as_u16(), 400 | 404 | 405)
-                && error.code != code::UNSUPPORTED_REVISION
+            if self.post.opens && matches!(status.as_u16(), 400 | 404 | 405) && error.code != code::UNSUPPORTED_REVISION
             {
                 // The server may only speak the older transport: the status is then more useful than the message.
                 let message = UntrustedText::new(error.message.as_str());
@@ -382,7 +380,7 @@ impl HttpExchange {
     /// Handles a server that no longer speaks the negotiated revision. The next connection negotiates again.
     fn on_revision_changed(&self) -> ExchangeStep {
         tracing::warn!("server no longer speaks the negotiated revision");
-        self.engine.close_after_rejection(Some(self.order.id), errors::revision_changed());
+        self.engine.close_after_rejection(Some(self.post.id), errors::revision_changed());
         ExchangeStep::Done
     }
 
@@ -400,7 +398,7 @@ impl HttpExchange {
         message: Bytes,
         channel: ResponseChannel,
     ) -> (Result<MessageRelation, NotMcpPeer>, WakeOnDrop) {
-        let (engine, id) = (Arc::clone(&self.engine), self.order.id);
+        let (engine, id) = (Arc::clone(&self.engine), self.post.id);
         let delivered = self.link.budget.offload_if_large(message.len(), move || {
             let mut wakers = WakeOnDrop::default();
             (engine.deliver_for(id, &message, channel, &mut wakers.0), wakers)
@@ -415,21 +413,21 @@ impl HttpExchange {
 
     /// Reports whether the request belongs to a session named by the server.
     fn is_in_session(&self, place: &SessionTarget) -> bool {
-        place.id.is_some() && self.order.era == Era::Handshake && !self.order.opens
+        place.id.is_some() && self.post.era == Era::Handshake && !self.post.opens
     }
 
     /// Reports whether the call is still pending.
     fn is_pending(&self) -> bool {
-        self.engine.time_left(self.order.id).is_some()
+        self.engine.time_left(self.post.id).is_some()
     }
 
     fn fail(&self, error: CallError) -> ExchangeStep {
-        self.engine.fail_call(self.order.id, error);
+        self.engine.fail_call(self.post.id, error);
         ExchangeStep::Done
     }
 
     fn lose(&self, gone: DisconnectReport, delivery: Delivery) -> ExchangeStep {
-        self.engine.lose_call(self.order.id, gone, delivery);
+        self.engine.lose_call(self.post.id, gone, delivery);
         ExchangeStep::Done
     }
 }

@@ -40,13 +40,13 @@ pub(super) struct HttpLink {
     pub tasks: LinkTasks,
     engine: OnceLock<Weak<Engine>>,
     /// Limits concurrent requests, as each may use its own connection.
-    pub room: Semaphore,
+    pub exchange_permits: Semaphore,
     /// Bytes of messages that wait to be sent or for the response headers.
     queued: AtomicUsize,
     refusing: AtomicBool,
-    look: Notify,
+    deadline_check: Notify,
     /// True once it is known if the server offers its own stream.
-    pub heard: watch::Sender<bool>,
+    pub stream_decided: watch::Sender<bool>,
 }
 
 impl HttpLink {
@@ -64,11 +64,11 @@ impl HttpLink {
             session: LinkSession::default(),
             tasks: LinkTasks::new(Handle::current(), opening.span.clone()),
             engine: OnceLock::new(),
-            room: Semaphore::new(limits.exchanges),
+            exchange_permits: Semaphore::new(limits.exchanges),
             queued: AtomicUsize::new(0),
             refusing: AtomicBool::new(false),
-            look: Notify::new(),
-            heard: watch::Sender::new(false),
+            deadline_check: Notify::new(),
+            stream_decided: watch::Sender::new(false),
             budget: opening.budget.clone(),
             limits,
         })
@@ -91,7 +91,7 @@ impl HttpLink {
     pub fn spawn_expiry(&self, engine: &Arc<Engine>) {
         let Some(link) = self.me.upgrade() else { return };
         let clock = ExpiryGuard(engine.clone());
-        self.tasks.spawn_background(async move { expire_calls(&clock.0, &link.look).await });
+        self.tasks.spawn_background(async move { expire_calls(&clock.0, &link.deadline_check).await });
     }
 
     /// Stops accepting messages.
@@ -131,10 +131,10 @@ impl HttpLink {
         if facts.method == INITIALIZE {
             self.session.set_initialize(body.clone());
         }
-        let order = PostRequest::request(self, facts, body);
+        let post = PostRequest::request(self, facts, body);
         let link = queued.link.clone();
-        self.tasks.spawn_call(facts.id, |departure| {
-            HttpExchange { link, engine, order, departure, queued: Some(queued) }.run()
+        self.tasks.spawn_call(facts.id, |sent_flag| {
+            HttpExchange { link, engine, post, sent_flag, queued: Some(queued) }.run()
         });
         Ok(Ticket(facts.id))
     }
@@ -147,12 +147,12 @@ impl HttpLink {
                 queued.link.send_initialized().await;
                 queued.link.spawn_server_stream();
                 if queued.link.form == HttpTransportKind::Sse {
-                    queued.link.heard.send_replace(true);
+                    queued.link.stream_decided.send_replace(true);
                 }
             });
         } else {
-            let order = PostRequest::notification(self, body);
-            self.tasks.spawn_message(async move { queued.link.post_notification(order).await });
+            let post = PostRequest::notification(self, body);
+            self.tasks.spawn_message(async move { queued.link.post_notification(post).await });
         }
         Ticket(0)
     }
@@ -181,7 +181,7 @@ impl Link for HttpLink {
     }
 
     fn wake(&self) {
-        self.look.notify_one();
+        self.deadline_check.notify_one();
     }
 }
 

@@ -80,9 +80,9 @@ impl LinkTasks {
 
     /// Starts the task of a call, in the caller's span, and passes it the flag that records the sending.
     pub fn spawn_call<F: Future<Output = ()> + Send + 'static>(&self, id: u64, work: impl FnOnce(SentFlag) -> F) {
-        let departure = SentFlag::default();
-        let left = departure.0.clone();
-        self.spawn_task(|_| TaskPurpose::Call(id), left, work(departure).in_current_span());
+        let sent_flag = SentFlag::default();
+        let left = sent_flag.0.clone();
+        self.spawn_task(|_| TaskPurpose::Call(id), left, work(sent_flag).in_current_span());
     }
 
     /// Starts the task of a message that gets no response.

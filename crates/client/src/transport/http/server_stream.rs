@@ -35,8 +35,8 @@ impl HttpLink {
     /// Waits until the server's own stream is open, if it has one. Some servers send requests on it during a call, and
     /// lose them if no stream is open (the TypeScript SDK 1).
     pub async fn wait_for_server_stream(&self) {
-        let mut heard = self.heard.subscribe();
-        let _ = tokio::time::timeout(self.limits.resume, heard.wait_for(|heard| *heard)).await;
+        let mut decided = self.stream_decided.subscribe();
+        let _ = tokio::time::timeout(self.limits.resume, decided.wait_for(|decided| *decided)).await;
     }
 
     /// Starts to listen, for as long as the session lasts.
@@ -82,7 +82,7 @@ impl ServerStreamTask {
     async fn listen_once(&mut self) -> ListenOutcome {
         let request = self.link.stream_request(&self.place, self.last.as_deref());
         let opened = tokio::time::timeout(self.link.limits.headers, self.link.net.send(request)).await;
-        self.link.heard.send_replace(true);
+        self.link.stream_decided.send_replace(true);
         let response = match opened {
             Ok(Ok(response)) => response,
             Ok(Err(SendError::NotAuthorized(why))) => return self.not_authorized(why),

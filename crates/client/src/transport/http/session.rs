@@ -247,8 +247,8 @@ impl HttpLink {
         place: &SessionTarget,
         initialize: Bytes,
     ) -> Result<SessionTarget, DisconnectReport> {
-        let order = PostRequest::reinitialize(self, initialize);
-        let response = self.post(place, &order).await.map_err(|error| errors::from_send_error(&error))?;
+        let post = PostRequest::reinitialize(self, initialize);
+        let response = self.post(place, &post).await.map_err(|error| errors::from_send_error(&error))?;
         if !response.status.is_success() {
             return Err(errors::initialize_rejected(&response));
         }
@@ -274,14 +274,14 @@ impl HttpLink {
     pub async fn post(
         &self,
         place: &SessionTarget,
-        order: &PostRequest,
+        post: &PostRequest,
     ) -> Result<wharf_net::HttpResponse, wharf_net::SendError> {
-        let mut headers = order.headers.clone();
+        let mut headers = post.headers.clone();
         // In the stateless era session ids are ignored.
-        if let Some(id) = place.id.as_ref().filter(|_| order.era == Era::Handshake && !order.opens) {
+        if let Some(id) = place.id.as_ref().filter(|_| post.era == Era::Handshake && !post.opens) {
             headers.insert(SESSION, id.clone());
         }
-        let (url, body) = (place.url.clone(), order.body.clone());
+        let (url, body) = (place.url.clone(), post.body.clone());
         let shown = tracing::enabled!(tracing::Level::DEBUG).then(|| (format!("{headers:?}"), Instant::now()));
         let sent = self
             .net
@@ -307,10 +307,10 @@ impl HttpLink {
     /// is harmless.
     pub async fn send_initialized(self: &Arc<Self>) {
         let Some(place) = self.session.current() else { return };
-        let order = PostRequest::notification(self, Bytes::from_static(INITIALIZED.as_bytes()));
+        let post = PostRequest::notification(self, Bytes::from_static(INITIALIZED.as_bytes()));
         let told = tokio::time::timeout(self.limits.headers, async {
-            match self.post(&place, &order).await {
-                Err(_) => self.post(&place, &order).await,
+            match self.post(&place, &post).await {
+                Err(_) => self.post(&place, &post).await,
                 taken => taken,
             }
         });
@@ -321,11 +321,11 @@ impl HttpLink {
     }
 
     /// Posts a message that gets no response. A failure is only logged.
-    pub async fn post_notification(self: &Arc<Self>, order: PostRequest) {
+    pub async fn post_notification(self: &Arc<Self>, post: PostRequest) {
         let told = tokio::time::timeout(self.limits.headers, async {
             match self.target().await {
                 Ok(place) => {
-                    let outcome = self.post(&place, &order).await;
+                    let outcome = self.post(&place, &post).await;
                     self.on_post_outcome(&place, outcome).await;
                 }
                 Err(_) => self.log_unsent("server unreachable"),

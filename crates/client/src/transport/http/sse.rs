@@ -172,8 +172,8 @@ impl HttpLink {
             return Err(errors::session_expired());
         };
         let introduced = tokio::time::timeout(self.limits.startup, async {
-            let order = PostRequest::reinitialize(self, initialize.clone());
-            let response = self.post(&place, &order).await.map_err(|error| errors::from_send_error(&error))?;
+            let post = PostRequest::reinitialize(self, initialize.clone());
+            let response = self.post(&place, &post).await.map_err(|error| errors::from_send_error(&error))?;
             if !response.status.is_success() {
                 return Err(errors::initialize_rejected(&response));
             }

@@ -173,8 +173,8 @@ impl Link for StdioLink {
             }
             let ticket = Ticket(link.accepted);
             link.accept(parts, length);
-            let left = link.head < link.buffer.len() || link.state != LinkState::Open;
-            (ticket, if left { link.driver.take() } else { None })
+            let needs_driver = link.head < link.buffer.len() || link.state != LinkState::Open;
+            (ticket, if needs_driver { link.driver.take() } else { None })
         };
         waker.into_iter().for_each(Waker::wake);
         Ok(ticket)
@@ -199,15 +199,15 @@ impl StdioLinkState {
     /// stays in the buffer for the driver.
     fn accept(&mut self, parts: &[&[u8]], length: usize) {
         self.accepted += length as u64;
-        let nothing_waits = self.head == self.buffer.len() && !self.burst;
-        let mut done = if nothing_waits && length > MAX_COPIED_MESSAGE { self.write_parts(parts) } else { 0 };
+        let writes_now = self.head == self.buffer.len() && !self.burst;
+        let mut done = if writes_now && length > MAX_COPIED_MESSAGE { self.write_parts(parts) } else { 0 };
         self.make_room(length - done);
         for part in parts {
             let skipped = done.min(part.len());
             done -= skipped;
             self.buffer.extend_from_slice(&part[skipped..]);
         }
-        if nothing_waits {
+        if writes_now {
             self.write_now();
         }
     }
