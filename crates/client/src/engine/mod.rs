@@ -47,6 +47,9 @@ pub(crate) use unreadable::UnreadableLines;
 /// Maximum characters of an unexpected line in an error.
 const EXCERPT: usize = 120;
 
+/// Maximum timeout of a call. Longer ones, such as `Duration::MAX`, have no point in time to end at.
+const MAX_TIMEOUT: Duration = Duration::from_secs(365 * 86_400);
+
 /// A raw result from the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawResult {
@@ -200,12 +203,13 @@ impl Engine {
     /// flight. Dropping the result has the effect of dropping a [`PendingCall`]: the server may get a cancellation.
     pub fn reserve(self: &Arc<Self>, request: CallRequest) -> Result<ReservedCall, CallError> {
         let now = Instant::now();
-        let total_deadline = now + request.timeout_max;
+        let idle_timeout = request.timeout.min(MAX_TIMEOUT);
+        let total_deadline = now + request.timeout_max.min(MAX_TIMEOUT);
         let waiting = PendingSlot {
             waker: None,
             since: now,
-            idle_timeout: request.timeout,
-            idle_deadline: (now + request.timeout).min(total_deadline),
+            idle_timeout,
+            idle_deadline: (now + idle_timeout).min(total_deadline),
             total_deadline,
             progress: request.progress,
             last_progress: None,

@@ -312,6 +312,20 @@ fn progress_messages_are_redacted() {
     assert_eq!(*told.lock().unwrap(), [Some("at ***".to_owned()), Some("at ***".to_owned())]);
 }
 
+#[test]
+fn call_without_a_practical_timeout_is_accepted() {
+    let world = EngineModel::new();
+    let request = CallRequest {
+        timeout: Duration::MAX,
+        timeout_max: Duration::MAX,
+        progress: None,
+        effect: CallEffect::Reads,
+        when_dropped: DropAction::Withdraw,
+        tag: None,
+    };
+    assert!(world.engine.reserve(request).is_ok());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
