@@ -1,61 +1,33 @@
 //! The demo server over HTTP, on loopback only: Streamable HTTP of both eras, or the HTTP+SSE of 2024-11-05.
 //!
-//! Owns the listener, the routes and all limits. [`DemoServer`] handles the messages. There is no authentication: any
-//! process that reaches the port can call the tools.
+//! `wharf_serve` is the transport. There is no authentication: any process that reaches the port can call the tools.
 
 mod address;
-mod event_stream;
-mod feed;
-mod headers;
-mod outbox;
-mod refusal;
-mod request_filter;
-mod responses;
-mod sessions;
-mod sse;
-mod stateless;
-mod streamable;
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
-use axum::extract::DefaultBodyLimit;
-use axum::middleware::{from_fn, from_fn_with_state};
-use axum::serve::ListenerExt as _;
 use serde_json::Value;
-use tokio::net::TcpListener;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use wharf_serve::{
+    ClientConnection, ClientMessage, HeaderMap, HttpLimits, HttpServer, OutgoingMessage, RawJson, Revision, Service,
+};
 
-use super::message::Outbox;
-use super::server::{DemoServer, DemoServerOptions, HeaderParams};
+use super::message::{IncomingMessage, Outbox, classify};
+use super::server::{DemoServer, DemoServerOptions, HeaderParams, not_json};
 use super::stdio::environment;
-use refusal::HttpRefusal;
-use sessions::SessionTable;
 
 pub use address::parse_loopback_address as parse_address;
-
-/// Maximum size of a request body.
-const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
-
-/// Maximum number of open exchanges over all clients.
-const MAX_EXCHANGES: usize = 256;
+pub use wharf_serve::HttpForm;
 
 /// Address and form to serve.
 #[derive(Debug, Clone, Copy)]
 pub struct ListenOptions {
     /// Loopback address. Port 0 picks a free port.
     pub address: SocketAddr,
-    pub form: HttpVariant,
-}
-
-/// A form of MCP over HTTP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HttpVariant {
-    Streamable,
-    /// HTTP+SSE of 2024-11-05.
-    Sse,
+    pub form: HttpForm,
 }
 
 /// Serves any number of clients until `ended` resolves; `announce` gets the URL once the server can be reached.
@@ -72,54 +44,35 @@ pub async fn serve_http(
 ) -> io::Result<()> {
     let unsuitable = |sentence: String| io::Error::new(ErrorKind::InvalidInput, sentence);
     let root = DemoServer::new(options, environment()).map_err(unsuitable)?;
-    if place.form == HttpVariant::Sse && root.for_session().is_none() {
+    let service = Arc::new(DemoService { has_sessions: root.for_session().is_some(), root });
+    if place.form == HttpForm::Sse && !service.has_sessions {
         return Err(unsuitable("HTTP+SSE does not support stateless revisions; use --http".to_owned()));
     }
-    let site = Arc::new(HttpSite::new(root));
-    let listener = TcpListener::bind(place.address).await?;
-    let address = listener.local_addr()?;
-    let (path, routes) = match place.form {
-        HttpVariant::Streamable => (streamable::PATH, streamable::routes(&site)),
-        HttpVariant::Sse => (sse::PATH, sse::routes(&site)),
-    };
-    let routes = routes
-        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
-        .layer(from_fn(request_filter::reject_large_bodies))
-        .layer(from_fn_with_state(address, request_filter::reject_foreign_origins));
-    let tides = site.spawn_tide_changes()?;
-    announce(&format!("http://{address}{path}"));
-    let served = tokio::select! {
-        // Set TCP_NODELAY, so that small events are not delayed.
-        served = axum::serve(listener.tap_io(|stream| drop(stream.set_nodelay(true))), routes) => served,
-        () = ended => Ok(()),
-    };
+    let server = HttpServer::bind(place.address, place.form, Arc::clone(&service) as _, limits()).await?;
+    let tides = service.spawn_tide_changes()?;
+    announce(&server.url()?);
+    server.run(ended).await;
     if let Some(tides) = tides {
         tides.close();
     }
-    served
+    Ok(())
 }
 
-/// Shared state of all requests.
-struct HttpSite {
+fn limits() -> HttpLimits {
+    let mut limits = HttpLimits::default();
+    limits.exchanges = 256;
+    limits.sessions = 64;
+    limits.stream_delay = Duration::from_millis(500);
+    limits
+}
+
+struct DemoService {
     /// Template for the servers of requests and sessions. Does not answer requests itself.
     root: DemoServer,
-    /// True if a handshake revision is supported.
     has_sessions: bool,
-    sessions: SessionTable,
-    exchanges: Arc<Semaphore>,
 }
 
-impl HttpSite {
-    fn new(root: DemoServer) -> Self {
-        let (has_sessions, exchanges) = (root.for_session().is_some(), Arc::new(Semaphore::new(MAX_EXCHANGES)));
-        Self { root, has_sessions, sessions: SessionTable::default(), exchanges }
-    }
-
-    /// Acquires a permit for one more exchange.
-    fn admit_exchange(&self) -> Result<OwnedSemaphorePermit, HttpRefusal> {
-        Arc::clone(&self.exchanges).try_acquire_owned().map_err(|_| HttpRefusal::busy("too many exchanges are open"))
-    }
-
+impl DemoService {
     /// Starts the periodic changes for stateless requests. They stop when the returned server is closed.
     fn spawn_tide_changes(&self) -> io::Result<Option<Arc<DemoServer>>> {
         let Some(server) = self.root.for_request(HeaderParams::new()) else { return Ok(None) };
@@ -129,11 +82,95 @@ impl HttpSite {
     }
 }
 
+impl Service for DemoService {
+    fn has_sessions(&self) -> bool {
+        self.has_sessions
+    }
+
+    fn open_session(&self) -> Option<Arc<dyn ClientConnection>> {
+        Some(Arc::new(DemoConnection(Arc::new(self.root.for_session()?))))
+    }
+
+    fn open_request(&self, headers: &HeaderMap) -> Option<Arc<dyn ClientConnection>> {
+        Some(Arc::new(DemoConnection(Arc::new(self.root.for_request(header_params(headers))?))))
+    }
+}
+
+/// Returns the arguments repeated in headers, undecoded.
+fn header_params(headers: &HeaderMap) -> HeaderParams {
+    let params = headers.iter().filter(|(name, _)| name.as_str().starts_with("mcp-param-"));
+    params.map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned())).collect()
+}
+
+/// A server of one session or one request.
+struct DemoConnection(Arc<DemoServer>);
+
+impl ClientConnection for DemoConnection {
+    fn receive(&self, message: ClientMessage, out: Arc<dyn wharf_serve::Outbox>) {
+        let out: Arc<dyn Outbox> = Arc::new(JsonOutbox(out));
+        self.0.handle(message.text(), &out);
+    }
+
+    fn admit(&self, request: &ClientMessage) -> Result<(), OutgoingMessage> {
+        let message = serde_json::from_slice(request.text());
+        let message = message.map_err(|error| outgoing(&not_json(&error).reply(Value::Null)))?;
+        match classify(message).map_err(|reply| outgoing(&reply))? {
+            IncomingMessage::Request(request) => {
+                let admitted = self.0.admit(&request).map(|_| ());
+                admitted.map_err(|error| outgoing(&error.reply(request.id)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn input_schema(&self, tool: &str) -> Option<RawJson> {
+        self.0.input_schema(tool).map(|schema| RawJson::new_unchecked(schema.to_string()))
+    }
+
+    fn revision(&self) -> Option<Revision> {
+        self.0.negotiated()?.as_str().parse().ok()
+    }
+
+    fn attach(&self, out: Arc<dyn wharf_serve::Outbox>) -> io::Result<()> {
+        spawn_tide_changes(&self.0, Arc::new(JsonOutbox(out)))
+    }
+
+    fn cancel_pending(&self) {
+        self.0.cancel_pending();
+    }
+
+    fn close(&self) {
+        self.0.close();
+    }
+}
+
 /// Starts the periodic changes of `server`, if its options ask for them, and sends the notifications to `out`.
 fn spawn_tide_changes(server: &Arc<DemoServer>, out: Arc<dyn Outbox>) -> io::Result<()> {
     let server = Arc::clone(server);
     thread::Builder::new().name("demo-tide".to_owned()).spawn(move || server.run_tide_changes(&*out))?;
     Ok(())
+}
+
+/// Writes the demo server's messages as text.
+struct JsonOutbox(Arc<dyn wharf_serve::Outbox>);
+
+impl Outbox for JsonOutbox {
+    fn send(&self, message: Value) {
+        self.0.send(outgoing(&message));
+    }
+
+    fn session_outbox(&self) -> Option<Arc<dyn Outbox>> {
+        Some(Arc::new(Self(self.0.session_outbox()?)))
+    }
+}
+
+fn outgoing(message: &Value) -> OutgoingMessage {
+    let text = message.to_string();
+    match message["error"]["code"].as_i64() {
+        Some(code) => OutgoingMessage::error(text, code),
+        None if message.get("method").is_none() => OutgoingMessage::response(text),
+        None => OutgoingMessage::unsolicited(text),
+    }
 }
 
 /// Discards messages. Stateless requests receive changes only through their own listen requests.

@@ -1,9 +1,9 @@
 //! The demo server behind `wharf demo-server`: a harmless MCP server to try Wharf on.
 //!
-//! A whole MCP server in every revision, with threads and JSON of its own so that it shares no
-//! code, and no bug, with the client it is tried with. `server::DemoServer` knows
-//! nothing of transports: it takes a message and answers through a `message::Outbox`. It keeps
-//! nothing on disk and reaches no network; over HTTP it can be reached from this machine alone.
+//! A whole MCP server in every revision, with threads and JSON of its own, so that it shares no bug with the client it
+//! is tried with. `server::DemoServer` knows nothing of transports: it takes a message and answers through a
+//! `message::Outbox`. Over HTTP `wharf_serve` is its transport, and it can be reached from this machine alone. It keeps
+//! nothing on disk and reaches no network.
 
 #![forbid(unsafe_code)]
 
@@ -36,7 +36,7 @@ mod subscriptions;
 mod tasks;
 mod tools;
 
-pub use http::{HttpVariant, ListenOptions, parse_address, serve_http};
+pub use http::{HttpForm, ListenOptions, parse_address, serve_http};
 pub use server::DemoServerOptions;
 pub use stdio::serve_stdio;
 

@@ -119,11 +119,6 @@ impl DemoRevision {
         self == Self::V2025_11_25
     }
 
-    /// Reports whether an event stream may begin with an event that has only an id.
-    pub fn has_priming_events(self) -> bool {
-        self >= Self::V2025_11_25
-    }
-
     /// Returns the error code of an unknown resource.
     pub fn resource_not_found(self) -> i64 {
         if self.is_stateless() { -32602 } else { -32002 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use wharf_demo::{DemoServerOptions, HttpVariant, ListenOptions, parse_address, serve_http, serve_stdio};
+use wharf_demo::{DemoServerOptions, HttpForm, ListenOptions, parse_address, serve_http, serve_stdio};
 
 use wharf_terminal::failure::FailureKind;
 use wharf_terminal::signals::FirstSignal;
@@ -64,8 +64,8 @@ fn serve(args: DemoServerArgs) -> io::Result<()> {
     let tide = tide.map(|millis| Duration::from_millis(millis.into()));
     let options = DemoServerOptions { revision, name, crash_after, tide };
     let (address, form) = match (http, sse) {
-        (Some(address), _) => (address, HttpVariant::Streamable),
-        (None, Some(address)) => (address, HttpVariant::Sse),
+        (Some(address), _) => (address, HttpForm::Streamable),
+        (None, Some(address)) => (address, HttpForm::Sse),
         (None, None) => return serve_stdio(options),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -1,39 +1,37 @@
 //! Streams a feed as a response body: server-sent events, and comments while idle.
 
 use std::any::Any;
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::Bytes;
-use http_body::{Body, Frame};
+use bytes::{BufMut as _, Bytes, BytesMut};
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::feed::{EventFeed, FeedPosition};
+use crate::event_feed::{EventFeed, FeedPosition};
 
 /// Idle time after which a comment keeps the stream alive.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Reads a feed for one response.
-pub struct EventStream {
+pub(super) struct EventStream {
     feed: Arc<EventFeed>,
-    bookmark: FeedPosition,
+    position: FeedPosition,
     /// Prefix of the event ids, if events have ids.
     stream: Option<u64>,
     /// Text before the first message.
     opening: Option<String>,
     silence: Pin<Box<Sleep>>,
     /// Dropped with the response, whether or not it was read to its end.
-    _hold: Box<dyn Any + Send>,
+    _hold: Box<dyn Any + Send + Sync>,
 }
 
 impl EventStream {
     /// Creates a reader of `feed`. `hold` is dropped when the response is over or the client disconnects.
-    pub fn new(feed: Arc<EventFeed>, bookmark: FeedPosition, hold: impl Any + Send) -> Self {
+    pub fn new(feed: Arc<EventFeed>, position: FeedPosition, hold: impl Any + Send + Sync) -> Self {
         let silence = Box::pin(sleep(KEEP_ALIVE_INTERVAL));
-        Self { feed, bookmark, stream: None, opening: None, silence, _hold: Box::new(hold) }
+        Self { feed, position, stream: None, opening: None, silence, _hold: Box::new(hold) }
     }
 
     /// Gives every event an id, so that the stream can be resumed.
@@ -44,7 +42,7 @@ impl EventStream {
 
     /// Starts with an event that has only an id (2025-11-25 basic/transports, "Sending Messages to the Server").
     pub fn with_priming_event(mut self) -> Self {
-        self.opening = self.stream.map(|stream| format!("id: {stream}-{}\ndata: \n\n", self.bookmark.read));
+        self.opening = self.stream.map(|stream| format!("id: {stream}-{}\ndata: \n\n", self.position.read));
         self
     }
 
@@ -54,38 +52,38 @@ impl EventStream {
         self
     }
 
-    fn event(&self, message: &str) -> String {
-        // JSON has no raw line breaks, so one data line is enough.
-        match self.stream {
-            Some(stream) => format!("event: message\nid: {stream}-{}\ndata: {message}\n\n", self.bookmark.read),
-            None => format!("event: message\ndata: {message}\n\n"),
+    fn event(&self, message: &[u8]) -> Bytes {
+        let mut event = BytesMut::with_capacity(message.len() + 64);
+        event.put_slice(b"event: message\n");
+        if let Some(stream) = self.stream {
+            event.put_slice(format!("id: {stream}-{}\n", self.position.read).as_bytes());
         }
+        // JSON text without line breaks needs one data line only.
+        event.put_slice(b"data: ");
+        event.put_slice(message);
+        event.put_slice(b"\n\n");
+        event.freeze()
     }
 
-    fn poll_text(&mut self, context: &mut Context<'_>) -> Poll<Option<String>> {
-        if let Some(opening) = self.opening.take() {
-            return Poll::Ready(Some(opening));
-        }
-        match self.feed.poll_next(&mut self.bookmark, context) {
-            Poll::Ready(message) => Poll::Ready(message.map(|message| self.event(&message))),
-            Poll::Pending => self.silence.as_mut().poll(context).map(|()| Some(": still here\n\n".to_owned())),
-        }
-    }
-}
-
-impl Body for EventStream {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let text = self.poll_text(context);
+    /// Polls for the next piece of the body. `None` at the end.
+    pub fn poll_text(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let text = self.poll_piece(context);
         if text.is_ready() {
             self.silence.as_mut().reset(Instant::now() + KEEP_ALIVE_INTERVAL);
         }
-        text.map(|text| text.map(|text| Ok(Frame::data(text.into()))))
+        text
+    }
+
+    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if let Some(opening) = self.opening.take() {
+            return Poll::Ready(Some(opening.into()));
+        }
+        match self.feed.poll_next(&mut self.position, context) {
+            Poll::Ready(message) => Poll::Ready(message.map(|message| self.event(&message))),
+            Poll::Pending => {
+                self.silence.as_mut().poll(context).map(|()| Some(Bytes::from_static(b": still here\n\n")))
+            }
+        }
     }
 }
 
@@ -93,15 +91,13 @@ impl Body for EventStream {
 mod tests {
     use std::future::poll_fn;
 
-    use serde_json::json;
-
     use super::*;
+    use crate::service::OutgoingMessage;
 
     /// Returns the next part of the body.
     async fn next(reader: &mut EventStream) -> Option<String> {
-        poll_fn(|context| Pin::new(&mut *reader).poll_frame(context))
-            .await
-            .map(|frame| String::from_utf8(frame.unwrap().into_data().unwrap().to_vec()).unwrap())
+        let text = poll_fn(|context| reader.poll_text(context)).await?;
+        Some(String::from_utf8(text.to_vec()).unwrap())
     }
 
     #[tokio::test(start_paused = true)]
@@ -114,7 +110,7 @@ mod tests {
             assert_eq!(next(&mut reader).await.unwrap(), ": still here\n\n");
             assert_eq!(started.elapsed().as_secs(), KEEP_ALIVE_INTERVAL.as_secs());
         }
-        feed.push(&json!({"a": "\n"}));
+        feed.push(OutgoingMessage::unsolicited(r#"{"a":"\n"}"#)).unwrap();
         assert_eq!(next(&mut reader).await.unwrap(), "event: message\nid: 7-1\ndata: {\"a\":\"\\n\"}\n\n");
         feed.end();
         assert_eq!(next(&mut reader).await, None);

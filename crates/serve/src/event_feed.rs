@@ -1,16 +1,16 @@
-//! The messages of one stream: numbered, buffered, and read by one reader at a time.
+//! The messages of one stream, written by a server and read by one reader at a time.
 //!
 //! Independent of HTTP. Only the newest messages are buffered. The stream ends for a reader that falls behind or is
 //! replaced.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use serde_json::Value;
+use bytes::Bytes;
 
-use crate::message::{Outbox, lock_unpoisoned};
+use crate::service::{Outbox, OutgoingMessage};
 
 /// Maximum number of buffered messages.
 const MAX_BUFFERED_MESSAGES: usize = 512;
@@ -18,14 +18,15 @@ const MAX_BUFFERED_MESSAGES: usize = 512;
 /// Maximum number of buffered bytes. A single message may be larger.
 const MAX_BUFFERED_BYTES: usize = 4 * 1024 * 1024;
 
+/// A stream of messages with a bounded buffer.
 #[derive(Default)]
-pub struct EventFeed {
+pub(crate) struct EventFeed {
     state: Mutex<FeedState>,
 }
 
 #[derive(Default)]
 struct FeedState {
-    kept: VecDeque<String>,
+    buffered: VecDeque<OutgoingMessage>,
     bytes: usize,
     /// Number of messages dropped from the buffer. Messages are numbered from 1.
     dropped: u64,
@@ -39,7 +40,7 @@ struct FeedState {
 
 /// Position of a reader in a feed.
 #[derive(Debug)]
-pub struct FeedPosition {
+pub(crate) struct FeedPosition {
     reader: u64,
     /// Number of the last message read.
     pub read: u64,
@@ -47,32 +48,36 @@ pub struct FeedPosition {
 
 /// Start of a feed.
 #[derive(Debug, PartialEq)]
-pub enum FeedStart {
+pub(crate) enum FeedStart {
     /// The feed ended without a message.
     Nothing,
     /// The feed ended after this single message.
-    Sole(String),
+    Sole(OutgoingMessage),
     /// The feed has, or may get, more messages.
     More,
 }
 
 impl EventFeed {
-    /// Adds a message. Returns false if the feed has ended.
-    pub fn push(&self, message: &Value) -> bool {
-        lock_unpoisoned(&self.state).push(message)
+    fn state(&self) -> MutexGuard<'_, FeedState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds the last message and ends the feed atomically. Returns false if the feed had ended before.
-    pub fn finish(&self, message: &Value) -> bool {
-        let mut state = lock_unpoisoned(&self.state);
-        let is_taken = state.push(message);
+    /// Adds a message. Returns it if the feed has ended.
+    pub fn push(&self, message: OutgoingMessage) -> Result<(), OutgoingMessage> {
+        self.state().push(message)
+    }
+
+    /// Adds the last message and ends the feed atomically. Returns the message if the feed had ended before.
+    pub fn finish(&self, message: OutgoingMessage) -> Result<(), OutgoingMessage> {
+        let mut state = self.state();
+        let pushed = state.push(message);
         state.is_ended = true;
-        is_taken
+        pushed
     }
 
     /// Ends the feed. Buffered messages can still be read.
     pub fn end(&self) {
-        let mut state = lock_unpoisoned(&self.state);
+        let mut state = self.state();
         state.is_ended = true;
         state.wake();
     }
@@ -80,8 +85,8 @@ impl EventFeed {
     /// Waits until the start of the feed is known.
     pub async fn wait_for_start(&self) -> FeedStart {
         poll_fn(|context| {
-            let mut state = lock_unpoisoned(&self.state);
-            match (state.is_ended, state.kept.front()) {
+            let mut state = self.state();
+            match (state.is_ended, state.buffered.front()) {
                 (true, None) => Poll::Ready(FeedStart::Nothing),
                 (true, Some(sole)) if state.last() == 1 => Poll::Ready(FeedStart::Sole(sole.clone())),
                 (_, Some(_)) => Poll::Ready(FeedStart::More),
@@ -93,28 +98,28 @@ impl EventFeed {
 
     /// Creates a reader that continues after the last one and replaces it.
     pub fn open(&self) -> FeedPosition {
-        let mut state = lock_unpoisoned(&self.state);
+        let mut state = self.state();
         let seen = state.seen;
         state.replace_reader(seen)
     }
 
     /// Creates a reader that continues after message `read`, if all later messages are buffered.
     pub fn reopen(&self, read: u64) -> Option<FeedPosition> {
-        let mut state = lock_unpoisoned(&self.state);
+        let mut state = self.state();
         (state.dropped..=state.last()).contains(&read).then(|| state.replace_reader(read))
     }
 
     /// Polls for the next message of a reader. `None` at the end.
-    pub fn poll_next(&self, bookmark: &mut FeedPosition, context: &mut Context<'_>) -> Poll<Option<String>> {
-        let mut state = lock_unpoisoned(&self.state);
-        if bookmark.reader != state.readers || bookmark.read < state.dropped {
+    pub fn poll_next(&self, position: &mut FeedPosition, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let mut state = self.state();
+        if position.reader != state.readers || position.read < state.dropped {
             return Poll::Ready(None);
         }
-        let place = usize::try_from(bookmark.read - state.dropped).unwrap_or(usize::MAX);
-        match state.kept.get(place).cloned() {
+        let index = usize::try_from(position.read - state.dropped).unwrap_or(usize::MAX);
+        match state.buffered.get(index).map(|message| message.text.clone()) {
             Some(text) => {
-                bookmark.read += 1;
-                state.seen = state.seen.max(bookmark.read);
+                position.read += 1;
+                state.seen = state.seen.max(position.read);
                 Poll::Ready(Some(text))
             }
             None if state.is_ended => Poll::Ready(None),
@@ -124,25 +129,25 @@ impl EventFeed {
 }
 
 impl FeedState {
-    fn push(&mut self, message: &Value) -> bool {
+    fn push(&mut self, message: OutgoingMessage) -> Result<(), OutgoingMessage> {
         if self.is_ended {
-            return false;
+            return Err(message);
         }
-        let text = message.to_string();
-        self.bytes += text.len();
-        self.kept.push_back(text);
-        while self.kept.len() > MAX_BUFFERED_MESSAGES || (self.bytes > MAX_BUFFERED_BYTES && self.kept.len() > 1) {
-            let oldest = self.kept.pop_front().unwrap_or_default();
-            self.bytes -= oldest.len();
+        self.bytes += message.text.len();
+        self.buffered.push_back(message);
+        let is_over = |state: &Self| state.buffered.len() > MAX_BUFFERED_MESSAGES || state.bytes > MAX_BUFFERED_BYTES;
+        while is_over(self) && self.buffered.len() > 1 {
+            let oldest = self.buffered.pop_front();
+            self.bytes -= oldest.map_or(0, |oldest| oldest.text.len());
             self.dropped += 1;
         }
         self.wake();
-        true
+        Ok(())
     }
 
     /// Returns the number of the last message.
     fn last(&self) -> u64 {
-        self.dropped + self.kept.len() as u64
+        self.dropped + self.buffered.len() as u64
     }
 
     fn replace_reader(&mut self, read: u64) -> FeedPosition {
@@ -165,23 +170,57 @@ impl FeedState {
 
 /// Drops messages sent after the end.
 impl Outbox for EventFeed {
-    fn send(&self, message: Value) {
-        self.push(&message);
+    fn send(&self, message: OutgoingMessage) {
+        let _ = self.push(message);
+    }
+}
+
+/// Sends the messages of one request: to its own stream, and after the response to the session's. The stream ends with
+/// the response, or when the last outbox is dropped.
+pub(crate) struct RequestOutbox {
+    feed: Arc<EventFeed>,
+    session: Option<Arc<EventFeed>>,
+}
+
+impl RequestOutbox {
+    /// Creates the outbox and its feed.
+    pub fn open(session: Option<Arc<EventFeed>>) -> (Arc<EventFeed>, Arc<dyn Outbox>) {
+        let feed = Arc::<EventFeed>::default();
+        (Arc::clone(&feed), Arc::new(Self { feed, session }))
+    }
+}
+
+impl Outbox for RequestOutbox {
+    fn send(&self, message: OutgoingMessage) {
+        let sent = if message.is_response { self.feed.finish(message) } else { self.feed.push(message) };
+        if let (Err(message), Some(session)) = (sent, &self.session) {
+            session.send(message);
+        }
+    }
+
+    fn session_outbox(&self) -> Option<Arc<dyn Outbox>> {
+        self.session.clone().map(|session| session as _)
+    }
+}
+
+impl Drop for RequestOutbox {
+    fn drop(&mut self) {
+        self.feed.end();
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::task::{Context, Poll, Waker};
+    use super::*;
 
-    use serde_json::json;
-
-    use super::{EventFeed, FeedPosition, MAX_BUFFERED_BYTES, MAX_BUFFERED_MESSAGES};
+    fn message(text: impl ToString) -> OutgoingMessage {
+        OutgoingMessage::unsolicited(text.to_string())
+    }
 
     /// Returns the next message of a reader, `-` if there is none yet, or `.` at the end.
-    fn next(feed: &EventFeed, bookmark: &mut FeedPosition) -> String {
-        match feed.poll_next(bookmark, &mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(Some(text)) => text,
+    fn next(feed: &EventFeed, position: &mut FeedPosition) -> String {
+        match feed.poll_next(position, &mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Some(text)) => String::from_utf8(text.to_vec()).unwrap(),
             Poll::Ready(None) => ".".to_owned(),
             Poll::Pending => "-".to_owned(),
         }
@@ -191,7 +230,7 @@ mod tests {
     fn reader_resumes_at_its_position() {
         let feed = EventFeed::default();
         for number in 1..=3 {
-            feed.push(&json!(number));
+            feed.push(message(number)).unwrap();
         }
         let mut first = feed.open();
         assert_eq!([next(&feed, &mut first), next(&feed, &mut first)], ["1", "2"]);
@@ -200,7 +239,7 @@ mod tests {
         assert_eq!([next(&feed, &mut second), next(&feed, &mut second)], ["3", "-"]);
         let mut third = feed.reopen(1).unwrap();
         feed.end();
-        assert!(!feed.push(&json!(4)));
+        assert!(feed.push(message(4)).is_err());
         assert_eq!([next(&feed, &mut third), next(&feed, &mut third), next(&feed, &mut third)], ["2", "3", "."]);
         assert!(feed.reopen(3).is_some() && feed.reopen(4).is_none());
     }
@@ -210,13 +249,12 @@ mod tests {
         let feed = EventFeed::default();
         let mut slow = feed.open();
         for number in 0..=MAX_BUFFERED_MESSAGES {
-            feed.push(&json!(number));
+            feed.push(message(number)).unwrap();
         }
         assert_eq!(next(&feed, &mut slow), ".", "it fell behind");
         assert!(feed.reopen(0).is_none());
         assert_eq!(next(&feed, &mut feed.reopen(1).unwrap()), "1");
-        let large = "x".repeat(MAX_BUFFERED_BYTES);
-        feed.push(&json!(large));
+        feed.push(message("x".repeat(MAX_BUFFERED_BYTES + 1))).unwrap();
         let last = MAX_BUFFERED_MESSAGES as u64 + 1;
         assert!(feed.reopen(last - 1).is_none() && feed.reopen(last).is_some());
     }

@@ -2,34 +2,28 @@
 //!
 //! Intermediaries may act on the headers without reading the body, so both must agree.
 
-use axum::http::HeaderMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use http::HeaderMap;
+use memchr::memmem;
 use serde_json::{Map, Value};
+use wharf_wire::{RawJson, code};
 
-use crate::message::{HEADER_MISMATCH, IncomingRequest, RpcError};
-use crate::negotiation::declared_version;
-use crate::server::HeaderParams;
+use crate::message::{ClientMessage, error_reply};
+use crate::service::OutgoingMessage;
 
-pub const VERSION: &str = "MCP-Protocol-Version";
+pub(super) const VERSION: &str = "MCP-Protocol-Version";
 const METHOD: &str = "Mcp-Method";
 const NAME: &str = "Mcp-Name";
-const PARAM: &str = "mcp-param-";
-
-/// Returns the arguments repeated in headers, undecoded.
-pub fn header_params(headers: &HeaderMap) -> HeaderParams {
-    let params = headers.iter().filter(|(name, _)| name.as_str().starts_with(PARAM));
-    params.map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned())).collect()
-}
 
 /// Checks the version header of a request that declares a version.
 ///
 /// # Errors
 ///
-/// Fails with a header mismatch.
-pub fn check_version(headers: &HeaderMap, request: &IncomingRequest) -> Result<(), RpcError> {
+/// Returns the reply about a mismatch.
+pub(super) fn check_version(headers: &HeaderMap, request: &ClientMessage) -> Result<(), OutgoingMessage> {
     match declared_version(request) {
-        Some(version) => check(headers, VERSION, Some(version)),
+        Some(version) => check(headers, VERSION, Some(&version)).map_err(|complaint| reply(request, &complaint)),
         None => Ok(()),
     }
 }
@@ -38,36 +32,60 @@ pub fn check_version(headers: &HeaderMap, request: &IncomingRequest) -> Result<(
 ///
 /// # Errors
 ///
-/// Fails with a header mismatch.
-pub fn check_rest(
+/// Returns the reply about a mismatch.
+pub(super) fn check_rest(
     headers: &HeaderMap,
-    request: &IncomingRequest,
-    schema_of: impl Fn(&str) -> Option<Value>,
-) -> Result<(), RpcError> {
-    check(headers, METHOD, Some(&request.method))?;
-    let Some(name) = expected_name(request) else { return Ok(()) };
-    check(headers, NAME, Some(name))?;
-    match schema_of(name) {
-        Some(schema) if request.method == "tools/call" => check_params(headers, request, &schema),
-        _ => Ok(()),
+    request: &ClientMessage,
+    schema_of: impl Fn(&str) -> Option<RawJson>,
+) -> Result<(), OutgoingMessage> {
+    find_mismatch(headers, request, schema_of).map_err(|complaint| reply(request, &complaint))
+}
+
+fn reply(request: &ClientMessage, complaint: &str) -> OutgoingMessage {
+    error_reply(&request.id(), code::HEADER_MISMATCH, complaint)
+}
+
+/// Returns the version that a request declares in its `_meta`.
+pub(super) fn declared_version(request: &ClientMessage) -> Option<String> {
+    /// Set only by requests that describe themselves.
+    const KEY: &[u8] = b"io.modelcontextprotocol/protocolVersion";
+    memmem::find(request.params(), KEY)?;
+    let meta = request.param("_meta")?;
+    serde_json::from_slice::<Map<String, Value>>(meta.as_bytes())
+        .ok()?
+        .get("io.modelcontextprotocol/protocolVersion")?
+        .as_str()
+        .map(str::to_owned)
+}
+
+fn find_mismatch(
+    headers: &HeaderMap,
+    request: &ClientMessage,
+    schema_of: impl Fn(&str) -> Option<RawJson>,
+) -> Result<(), String> {
+    let method = request.method();
+    check(headers, METHOD, Some(&method))?;
+    let Some(name) = expected_name(&method, request) else { return Ok(()) };
+    check(headers, NAME, Some(&name))?;
+    let schema = schema_of(&name).filter(|_| method == "tools/call");
+    // Almost no tool has such arguments, and the arguments of the others are not decoded.
+    match schema.filter(|schema| memmem::find(schema.as_bytes(), b"x-mcp-header").is_some()) {
+        Some(schema) => check_params(headers, request, &schema),
+        None => Ok(()),
     }
 }
 
 /// Returns the value that `Mcp-Name` must repeat. An invalid name is left to the method.
-fn expected_name(request: &IncomingRequest) -> Option<&str> {
-    let field = match request.method.as_str() {
-        "tools/call" | "prompts/get" => "name",
-        "resources/read" => "uri",
-        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
-        _ => return None,
-    };
-    request.params.get(field)?.as_str()
+fn expected_name(method: &str, request: &ClientMessage) -> Option<String> {
+    let field = wharf_wire::mcp_name_param(method)?;
+    serde_json::from_slice(request.param(field)?.as_bytes()).ok()
 }
 
-fn check_params(headers: &HeaderMap, request: &IncomingRequest, schema: &Value) -> Result<(), RpcError> {
-    let none = Map::new();
-    let arguments = request.params.get("arguments").and_then(Value::as_object).unwrap_or(&none);
-    for (name, argument) in required_headers(schema, arguments) {
+fn check_params(headers: &HeaderMap, request: &ClientMessage, schema: &RawJson) -> Result<(), String> {
+    let schema: Value = serde_json::from_slice(schema.as_bytes()).unwrap_or_default();
+    let arguments = request.param("arguments");
+    let arguments = arguments.and_then(|arguments| serde_json::from_slice(arguments.as_bytes()).ok());
+    for (name, argument) in required_headers(&schema, &arguments.unwrap_or_default()) {
         check(headers, &format!("Mcp-Param-{name}"), argument.as_deref())?;
     }
     Ok(())
@@ -101,9 +119,9 @@ fn header_value(argument: &Value) -> Option<String> {
     }
 }
 
-fn check(headers: &HeaderMap, name: &str, expected: Option<&str>) -> Result<(), RpcError> {
+fn check(headers: &HeaderMap, name: &str, expected: Option<&str>) -> Result<(), String> {
     let mut values = headers.get_all(name).iter();
-    let mismatch = |complaint: &str| Err(RpcError::new(HEADER_MISMATCH, format!("the header `{name}` {complaint}")));
+    let mismatch = |complaint: &str| Err(format!("the header `{name}` {complaint}"));
     let said = match (values.next(), values.next()) {
         (None, _) if expected.is_none() => return Ok(()),
         (None, _) => return mismatch("is missing"),
@@ -135,9 +153,10 @@ mod tests {
     #[track_caller]
     fn check(argument: Value, header: Option<&str>, fits: bool) {
         let schema = json!({"properties": {"in": {"properties": {"it": {"x-mcp-header": "It"}}}}});
-        let arguments = json!({"in": {"it": argument}});
-        let params = json!({"name": "t", "arguments": arguments}).as_object().unwrap().clone();
-        let request = IncomingRequest { id: json!(1), method: "tools/call".to_owned(), params };
+        let schema = RawJson::new_unchecked(schema.to_string());
+        let params = json!({"name": "t", "arguments": {"in": {"it": argument}}});
+        let request = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+        let request = ClientMessage::parse(request.into()).unwrap();
         let mut headers = HeaderMap::new();
         headers.insert(METHOD, "tools/call".parse().unwrap());
         headers.insert(NAME, "t".parse().unwrap());
@@ -145,7 +164,8 @@ mod tests {
             headers.insert("mcp-param-it", header.parse().unwrap());
         }
         let found = check_rest(&headers, &request, |_| Some(schema.clone()));
-        assert_eq!(found.as_ref().err().map(|error| error.code), (!fits).then_some(HEADER_MISMATCH), "{header:?}");
+        let code = found.err().and_then(|reply| reply.error_code);
+        assert_eq!(code, (!fits).then_some(code::HEADER_MISMATCH), "{header:?}");
     }
 
     #[test]

@@ -1,0 +1,119 @@
+//! Which requests are read at all: those that name this server as their `Host` and come from no other web page.
+//!
+//! A web page can send requests to loopback, and with DNS rebinding even read the responses. It cannot forge these two
+//! headers.
+
+use std::net::{IpAddr, SocketAddr};
+
+use http::{HeaderMap, header};
+
+/// The hosts under which a server is reached.
+#[derive(Debug, Clone)]
+pub struct AllowedHosts {
+    port: u16,
+    /// Further origins, such as `https://gateway.example`.
+    public: Vec<String>,
+}
+
+/// Reason for refusing a request by its `Host` or `Origin`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostRefusal {
+    /// The `Host` is not this server.
+    ForeignHost,
+    /// The `Origin` is another page than this server's.
+    ForeignOrigin,
+}
+
+impl AllowedHosts {
+    /// The loopback names of an address.
+    pub fn loopback(address: SocketAddr) -> Self {
+        Self { port: address.port(), public: Vec::new() }
+    }
+
+    /// Adds an origin under which clients reach the server, such as `https://gateway.example`.
+    #[must_use]
+    pub fn with_public(mut self, origin: impl Into<String>) -> Self {
+        self.public.push(origin.into().trim_end_matches('/').to_ascii_lowercase());
+        self
+    }
+
+    /// Checks the `Host` and the `Origin` of a request (2026-07-28 basic/transports, "Security").
+    ///
+    /// # Errors
+    ///
+    /// Returns the header that names something else.
+    pub fn check(&self, headers: &HeaderMap) -> Result<(), HostRefusal> {
+        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let public = self.public.iter().find(|origin| authority(origin).eq_ignore_ascii_case(host));
+        if public.is_none() && !self.is_loopback(host) {
+            return Err(HostRefusal::ForeignHost);
+        }
+        let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
+        let is_own = match public {
+            Some(public) => origin.as_bytes().eq_ignore_ascii_case(public.as_bytes()),
+            None => origin.as_bytes().strip_prefix(b"http://") == Some(host.as_bytes()),
+        };
+        if is_own { Ok(()) } else { Err(HostRefusal::ForeignOrigin) }
+    }
+
+    fn is_loopback(&self, host: &str) -> bool {
+        let (name, port) = host.rsplit_once(':').unwrap_or((host, "80"));
+        let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+        let is_loopback = bare.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+        port == self.port.to_string() && (is_loopback || name.eq_ignore_ascii_case("localhost"))
+    }
+}
+
+/// Returns the host and port of an origin.
+fn authority(origin: &str) -> &str {
+    origin.split_once("://").map_or(origin, |(_, authority)| authority)
+}
+
+impl HostRefusal {
+    /// Returns the reason as a sentence.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ForeignHost => "the `Host` is not this server",
+            Self::ForeignOrigin => "the `Origin` is another page than this server's",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(host: &str, origin: Option<&str>, is_welcome: bool) {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, host.parse().unwrap());
+        if let Some(origin) = origin {
+            headers.insert(header::ORIGIN, origin.parse().unwrap());
+        }
+        let allowed = AllowedHosts::loopback("127.0.0.1:8080".parse().unwrap()).with_public("https://Gate.example/");
+        assert_eq!(allowed.check(&headers).is_ok(), is_welcome, "{host} {origin:?}");
+    }
+
+    #[test]
+    fn foreign_hosts_and_origins_are_rejected() {
+        check("127.0.0.1:8080", None, true);
+        check("localhost:8080", None, true);
+        check("[::1]:8080", None, true);
+        check("gate.example", None, true);
+        check("127.0.0.1:8081", None, false);
+        check("127.0.0.1:+8080", None, false);
+        check("127.0.0.1", None, false);
+        check("evil.example:8080", None, false);
+        check("127.0.0.1.evil.example:8080", None, false);
+        check("gate.example:8080", None, false);
+        check("", None, false);
+        check("localhost:8080", Some("http://localhost:8080"), true);
+        check("gate.example", Some("https://gate.example"), true);
+        check("localhost:8080", Some("http://127.0.0.1:8080"), false);
+        check("localhost:8080", Some("http://localhost:3000"), false);
+        check("localhost:8080", Some("https://gate.example"), false);
+        check("gate.example", Some("http://gate.example"), false);
+        check("localhost:8080", Some("https://evil.example"), false);
+        check("localhost:8080", Some("null"), false);
+    }
+}

@@ -1,0 +1,272 @@
+//! MCP over HTTP: the listener, the limits, and the way of a request to its form.
+
+mod event_stream;
+mod header_match;
+mod refusal;
+mod responses;
+mod sessions;
+mod sse;
+mod stateless;
+mod streamable;
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use crate::admission::AllowedHosts;
+use crate::service::Service;
+use refusal::HttpRefusal;
+use responses::ResponseBody;
+use sessions::SessionTable;
+
+/// A form of MCP over HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HttpForm {
+    /// Streamable HTTP of both eras, at `/mcp`.
+    Streamable,
+    /// HTTP+SSE of 2024-11-05, at `/sse`.
+    Sse,
+}
+
+/// What clients may use together and alone.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct HttpLimits {
+    /// Maximum size of a request's headers.
+    pub header_bytes: usize,
+    /// Maximum time for a request's headers, and for the next request on an idle connection.
+    pub header_timeout: Duration,
+    /// Maximum size of a request's body.
+    pub body_bytes: usize,
+    /// Maximum time for a request's body.
+    pub body_timeout: Duration,
+    /// Maximum number of connections.
+    pub connections: usize,
+    /// Maximum number of requests in progress and open streams.
+    pub exchanges: usize,
+    /// Maximum number of sessions. The least recently used one ends for a new one.
+    pub sessions: usize,
+    /// Time to wait for a response before the event stream starts without it.
+    pub stream_delay: Duration,
+}
+
+impl Default for HttpLimits {
+    fn default() -> Self {
+        Self {
+            header_bytes: 16 * 1024,
+            header_timeout: Duration::from_secs(75),
+            body_bytes: 4 * 1024 * 1024,
+            body_timeout: Duration::from_secs(30),
+            connections: 1024,
+            exchanges: 1024,
+            sessions: 1024,
+            stream_delay: Duration::from_millis(150),
+        }
+    }
+}
+
+/// A bound listener that serves MCP clients.
+pub struct HttpServer {
+    listener: TcpListener,
+    site: Arc<HttpSite>,
+}
+
+/// Shared state of all requests.
+struct HttpSite {
+    service: Arc<dyn Service>,
+    form: HttpForm,
+    hosts: AllowedHosts,
+    limits: HttpLimits,
+    sessions: SessionTable,
+    exchanges: Arc<Semaphore>,
+}
+
+/// A request whose body has been read.
+struct HttpRequest {
+    headers: HeaderMap,
+    query: Option<String>,
+    body: Bytes,
+}
+
+impl HttpServer {
+    /// Binds a loopback address. Port 0 picks a free port.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the address cannot be bound, or is not a loopback address: there is no authentication yet.
+    pub async fn bind(
+        address: SocketAddr,
+        form: HttpForm,
+        service: Arc<dyn Service>,
+        limits: HttpLimits,
+    ) -> io::Result<Self> {
+        if !address.ip().is_loopback() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a loopback address"));
+        }
+        let listener = TcpListener::bind(address).await?;
+        let hosts = AllowedHosts::loopback(listener.local_addr()?);
+        let exchanges = Arc::new(Semaphore::new(limits.exchanges));
+        let sessions = SessionTable::new(limits.sessions);
+        Ok(Self { listener, site: Arc::new(HttpSite { service, form, hosts, limits, sessions, exchanges }) })
+    }
+
+    /// Returns the URL of the server.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the listener's address cannot be read.
+    pub fn url(&self) -> io::Result<String> {
+        let path = match self.site.form {
+            HttpForm::Streamable => streamable::PATH,
+            HttpForm::Sse => sse::PATH,
+        };
+        Ok(format!("http://{}{path}", self.listener.local_addr()?))
+    }
+
+    /// Serves clients until `ended` resolves. Requests in progress are dropped then, without a response.
+    pub async fn run(self, ended: impl Future<Output = ()>) {
+        let mut connections = JoinSet::new();
+        let permits = Arc::new(Semaphore::new(self.site.limits.connections));
+        tokio::pin!(ended);
+        loop {
+            let accepted = tokio::select! {
+                accepted = accept(&self.listener, &permits) => accepted,
+                Some(_) = connections.join_next() => continue,
+                () = &mut ended => return,
+            };
+            match accepted {
+                Ok((stream, permit)) => {
+                    drop(connections.spawn(serve_connection(Arc::clone(&self.site), stream, permit)))
+                }
+                Err(error) => {
+                    // Out of descriptors, or the client is gone already: the next one may succeed.
+                    tracing::warn!("accepting a connection failed: {error}");
+                    sleep(Duration::from_millis(50)).await;
+                }
+            }
+        }
+    }
+}
+
+/// Accepts a connection as soon as fewer than the maximum are open.
+async fn accept(
+    listener: &TcpListener,
+    permits: &Arc<Semaphore>,
+) -> io::Result<(TcpStream, Option<OwnedSemaphorePermit>)> {
+    let permit = Arc::clone(permits).acquire_owned().await.ok();
+    let (stream, _) = listener.accept().await?;
+    Ok((stream, permit))
+}
+
+async fn serve_connection(site: Arc<HttpSite>, stream: TcpStream, permit: Option<OwnedSemaphorePermit>) {
+    // Small events must not wait for more.
+    let _ = stream.set_nodelay(true);
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new());
+    builder.header_read_timeout(site.limits.header_timeout);
+    builder.max_buf_size(site.limits.header_bytes.max(8 * 1024));
+    let service = service_fn(move |request| {
+        let site = Arc::clone(&site);
+        async move { Ok::<_, Infallible>(site.respond(request).await) }
+    });
+    if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
+        tracing::debug!("connection ended: {error}");
+    }
+    drop(permit);
+}
+
+impl HttpSite {
+    async fn respond(self: &Arc<Self>, request: Request<Incoming>) -> Response<ResponseBody> {
+        self.route(request).await.unwrap_or_else(HttpRefusal::into_response)
+    }
+
+    async fn route(self: &Arc<Self>, request: Request<Incoming>) -> Result<Response<ResponseBody>, HttpRefusal> {
+        let (parts, body) = request.into_parts();
+        let checked = self.hosts.check(&parts.headers);
+        checked.map_err(|refusal| HttpRefusal::plain(StatusCode::FORBIDDEN, refusal.as_str()))?;
+        let method = parts.method;
+        let query = parts.uri.query().map(str::to_owned);
+        let route = (self.form, parts.uri.path(), &method);
+        let is_post = match route {
+            (HttpForm::Streamable, streamable::PATH, _) | (HttpForm::Sse, sse::PATH | sse::MESSAGES_PATH, _) => {
+                method == Method::POST
+            }
+            _ => return Ok(responses::empty(StatusCode::NOT_FOUND)),
+        };
+        let body = if is_post { self.read_body(&parts.headers, body).await? } else { Bytes::new() };
+        let request = HttpRequest { headers: parts.headers, query, body };
+        match (self.form, parts.uri.path(), method.as_str()) {
+            (HttpForm::Streamable, _, "POST") => streamable::receive(self, request).await,
+            (HttpForm::Streamable, _, "GET") => streamable::open_stream(self, &request),
+            (HttpForm::Streamable, _, "DELETE") => streamable::end_session(self, &request),
+            (HttpForm::Sse, sse::PATH, "GET") => sse::open(self),
+            (HttpForm::Sse, sse::MESSAGES_PATH, "POST") => sse::receive(self, request),
+            (HttpForm::Streamable, ..) => Ok(responses::method_not_allowed("GET, POST, DELETE")),
+            (HttpForm::Sse, sse::PATH, _) => Ok(responses::method_not_allowed("GET")),
+            (HttpForm::Sse, ..) => Ok(responses::method_not_allowed("POST")),
+        }
+    }
+
+    /// Reads a body within its limits of size and time.
+    async fn read_body(&self, headers: &HeaderMap, body: Incoming) -> Result<Bytes, HttpRefusal> {
+        let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+        if length.is_some_and(|length| length > self.limits.body_bytes as u64) {
+            return Err(too_large());
+        }
+        let read = timeout(self.limits.body_timeout, collect(body, self.limits.body_bytes)).await;
+        read.unwrap_or_else(|_| Err(HttpRefusal::plain(StatusCode::REQUEST_TIMEOUT, "the body took too long")))
+    }
+
+    /// Acquires a permit for one more exchange.
+    fn admit_exchange(&self) -> Result<OwnedSemaphorePermit, HttpRefusal> {
+        Arc::clone(&self.exchanges).try_acquire_owned().map_err(|_| HttpRefusal::busy("too many exchanges are open"))
+    }
+}
+
+async fn collect(mut body: Incoming, limit: usize) -> Result<Bytes, HttpRefusal> {
+    let mut first = Bytes::new();
+    let mut rest = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| HttpRefusal::plain(StatusCode::BAD_REQUEST, "the body cannot be read"))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if first.len() + rest.len() + data.len() > limit {
+            return Err(too_large());
+        }
+        // A body that comes in one piece is not copied.
+        if first.is_empty() && rest.is_empty() {
+            first = data;
+        } else {
+            if rest.is_empty() {
+                rest.extend_from_slice(&std::mem::take(&mut first));
+            }
+            rest.extend_from_slice(&data);
+        }
+    }
+    Ok(if rest.is_empty() { first } else { rest.freeze() })
+}
+
+fn too_large() -> HttpRefusal {
+    HttpRefusal::plain(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large")
+}
+
+impl HttpRequest {
+    /// Returns the value of a header, if it is text.
+    fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}

@@ -1,0 +1,141 @@
+//! Messages of clients: their envelope, and the replies to malformed ones.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use wharf_wire::{Envelope, Fault, Id, JsonLimits, RawJson, code, object_members, scan};
+
+use crate::service::OutgoingMessage;
+
+/// A message of a client. Only its envelope has been read.
+#[derive(Debug, Clone)]
+pub struct ClientMessage {
+    text: Bytes,
+    envelope: Envelope,
+    kind: MessageKind,
+}
+
+/// The kind of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MessageKind {
+    /// Expects a response.
+    Request,
+    /// Expects none.
+    Notification,
+    /// The response to a request of the server.
+    Response,
+    /// An array of messages (2025-03-26).
+    Batch,
+}
+
+impl ClientMessage {
+    /// Reads the envelope of a message.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reply if the text is not a message.
+    pub fn parse(text: Bytes) -> Result<Self, OutgoingMessage> {
+        let envelope = match scan(&text) {
+            Ok(envelope) => envelope,
+            Err(error) if error.fault == Fault::Batch => {
+                return Ok(Self { text, envelope: Envelope::default(), kind: MessageKind::Batch });
+            }
+            Err(_) => return Err(explain(&text)),
+        };
+        let kind = match (envelope.id, envelope.method) {
+            (Some(_), Some(_)) => MessageKind::Request,
+            (None, Some(_)) => MessageKind::Notification,
+            _ => MessageKind::Response,
+        };
+        if kind == MessageKind::Request && !matches!(envelope.id(&text), Some(Id::Integer(_) | Id::Text(_))) {
+            return Err(error_reply(&Value::Null, code::INVALID_REQUEST, "`id` must be a string or an integer"));
+        }
+        let message = Self { text, envelope, kind };
+        if kind == MessageKind::Request && !message.has_object_params() {
+            return Err(error_reply(&message.id(), code::INVALID_PARAMS, "`params` must be an object"));
+        }
+        Ok(message)
+    }
+
+    /// Reports whether the parameters are an object or missing.
+    pub fn has_object_params(&self) -> bool {
+        self.envelope.params.is_none() || self.params().first() == Some(&b'{')
+    }
+
+    /// Returns the whole text.
+    pub fn text(&self) -> &Bytes {
+        &self.text
+    }
+
+    /// Returns the kind.
+    pub fn kind(&self) -> MessageKind {
+        self.kind
+    }
+
+    /// Returns the parts of the message.
+    pub fn envelope(&self) -> &Envelope {
+        &self.envelope
+    }
+
+    /// Returns the method, or an empty string.
+    pub fn method(&self) -> Cow<'_, str> {
+        self.envelope.method(&self.text).unwrap_or_default()
+    }
+
+    /// Returns the raw parameters, if there are any.
+    pub fn params(&self) -> &[u8] {
+        self.envelope.params.map(|span| span.slice(&self.text)).unwrap_or_default()
+    }
+
+    /// Returns a member of the parameters, undecoded.
+    pub fn param(&self, name: &str) -> Option<RawJson> {
+        let params = self.envelope.params?.to_shared_raw(&self.text);
+        let members = object_members(&params, &JsonLimits::default()).ok()?;
+        members.into_iter().find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
+    /// Returns the id for a reply: null if there is none.
+    pub fn id(&self) -> Value {
+        let raw = self.envelope.id.map(|span| span.slice(&self.text)).unwrap_or(b"null");
+        serde_json::from_slice(raw).unwrap_or_default()
+    }
+
+    /// Reports whether the message, or one of a batch, expects a response.
+    pub fn has_request(&self) -> bool {
+        match self.kind {
+            MessageKind::Batch => wharf_wire::split_batch(&self.text).is_some_and(|items| {
+                let is_request = |item: Bytes| Self::parse(item).is_ok_and(|item| item.kind == MessageKind::Request);
+                items.into_iter().any(is_request)
+            }),
+            kind => kind == MessageKind::Request,
+        }
+    }
+}
+
+/// Returns the reply to a text whose envelope cannot be read.
+fn explain(text: &[u8]) -> OutgoingMessage {
+    let value: Value = match serde_json::from_slice(text) {
+        Ok(value) => value,
+        Err(error) => return error_reply(&Value::Null, code::PARSE, &format!("not JSON: {error}")),
+    };
+    let id = value.get("id").filter(|id| id.is_string() || id.is_i64() || id.is_u64()).cloned().unwrap_or_default();
+    let complaint = match &value {
+        Value::Object(fields) if fields.get("jsonrpc").and_then(Value::as_str) != Some("2.0") => {
+            "`jsonrpc` must be \"2.0\""
+        }
+        Value::Object(fields) if fields.get("method").is_some_and(|method| !method.is_string()) => {
+            "`method` must be a string"
+        }
+        Value::Object(fields) if !fields.contains_key("method") => "`method` is missing",
+        Value::Object(_) => "the message is ambiguous",
+        _ => "a message is a JSON object",
+    };
+    error_reply(&id, code::INVALID_REQUEST, complaint)
+}
+
+/// Returns an error reply.
+pub fn error_reply(id: &Value, code: i64, message: &str) -> OutgoingMessage {
+    let text = json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}).to_string();
+    OutgoingMessage::error(text, code)
+}
