@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use wharf_serve::{
-    ClientConnection, ClientMessage, HeaderMap, HttpLimits, HttpServer, OutgoingMessage, RawJson, Revision, Service,
+    ClientAccess, ClientConnection, ClientMessage, HeaderMap, HttpLimits, HttpServer, OutgoingMessage, RawJson,
+    Revision, Service,
 };
 
 use super::message::{IncomingMessage, Outbox, classify};
@@ -48,7 +49,8 @@ pub async fn serve_http(
     if place.form == HttpForm::Sse && !service.has_sessions {
         return Err(unsuitable("HTTP+SSE does not support stateless revisions; use --http".to_owned()));
     }
-    let server = HttpServer::bind(place.address, place.form, Arc::clone(&service) as _, limits()).await?;
+    let server =
+        HttpServer::bind(place.address, place.form, Arc::clone(&service) as _, ClientAccess::Anyone, limits()).await?;
     let tides = service.spawn_tide_changes()?;
     announce(&server.url()?);
     server.run(ended).await;

@@ -6,6 +6,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use http::{HeaderMap, header};
+use sha2::{Digest as _, Sha256};
 
 /// The hosts under which a server is reached.
 #[derive(Debug, Clone)]
@@ -43,16 +44,21 @@ impl AllowedHosts {
     ///
     /// Returns the header that names something else.
     pub fn check(&self, headers: &HeaderMap) -> Result<(), HostRefusal> {
+        if headers.get_all(header::HOST).iter().count() > 1 {
+            return Err(HostRefusal::ForeignHost);
+        }
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
         let public = self.public.iter().find(|origin| authority(origin).eq_ignore_ascii_case(host));
         if public.is_none() && !self.is_loopback(host) {
             return Err(HostRefusal::ForeignHost);
         }
-        let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
-        let is_own = match public {
-            Some(public) => origin.as_bytes().eq_ignore_ascii_case(public.as_bytes()),
-            None => origin.as_bytes().strip_prefix(b"http://") == Some(host.as_bytes()),
-        };
+        let mut origins = headers.get_all(header::ORIGIN).iter();
+        let Some(origin) = origins.next() else { return Ok(()) };
+        let is_own = origins.next().is_none()
+            && match public {
+                Some(public) => origin.as_bytes().eq_ignore_ascii_case(public.as_bytes()),
+                None => origin.as_bytes().strip_prefix(b"http://") == Some(host.as_bytes()),
+            };
         if is_own { Ok(()) } else { Err(HostRefusal::ForeignOrigin) }
     }
 
@@ -61,6 +67,32 @@ impl AllowedHosts {
         let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
         let is_loopback = bare.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
         port == self.port.to_string() && (is_loopback || name.eq_ignore_ascii_case("localhost"))
+    }
+}
+
+/// Who may send requests.
+#[derive(Clone)]
+pub enum ClientAccess {
+    /// Everyone who reaches the address.
+    Anyone,
+    /// Clients that present this token. Only its digest is kept.
+    Token([u8; 32]),
+}
+
+impl ClientAccess {
+    /// Requires a token.
+    pub fn token(token: &str) -> Self {
+        Self::Token(Sha256::digest(token).into())
+    }
+
+    /// Reports whether a request presents what is required.
+    pub fn is_granted(&self, headers: &HeaderMap) -> bool {
+        let Self::Token(expected) = self else { return true };
+        let presented = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let token =
+            presented.and_then(|value| value.split_once(' ')).filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
+        // Digests are compared, so that the time it takes tells nothing about the token.
+        token.is_some_and(|(_, token)| <[u8; 32]>::from(Sha256::digest(token.trim())) == *expected)
     }
 }
 
@@ -95,6 +127,22 @@ mod tests {
     }
 
     #[test]
+    fn token_is_required() {
+        let access = ClientAccess::token("secret");
+        for (value, is_granted) in [
+            ("Bearer secret", true),
+            ("bearer  secret", true),
+            ("Bearer Secret", false),
+            ("Basic secret", false),
+            ("", false),
+        ] {
+            let headers = HeaderMap::from_iter([(header::AUTHORIZATION, value.parse().unwrap())]);
+            assert_eq!(access.is_granted(&headers), is_granted, "{value}");
+        }
+        assert!(!access.is_granted(&HeaderMap::new()) && ClientAccess::Anyone.is_granted(&HeaderMap::new()));
+    }
+
+    #[test]
     fn foreign_hosts_and_origins_are_rejected() {
         check("127.0.0.1:8080", None, true);
         check("localhost:8080", None, true);
@@ -115,5 +163,18 @@ mod tests {
         check("gate.example", Some("http://gate.example"), false);
         check("localhost:8080", Some("https://evil.example"), false);
         check("localhost:8080", Some("null"), false);
+    }
+
+    #[test]
+    fn repeated_hosts_and_origins_are_rejected() {
+        let allowed = AllowedHosts::loopback("127.0.0.1:8080".parse().unwrap());
+        for name in [header::HOST, header::ORIGIN] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, "localhost:8080".parse().unwrap());
+            headers.insert(header::ORIGIN, "http://localhost:8080".parse().unwrap());
+            assert!(allowed.check(&headers).is_ok());
+            headers.append(&name, headers[&name].clone());
+            assert!(allowed.check(&headers).is_err(), "{name}");
+        }
     }
 }

@@ -28,7 +28,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::admission::AllowedHosts;
+use crate::admission::{AllowedHosts, ClientAccess};
 use crate::service::Service;
 use refusal::HttpRefusal;
 use responses::ResponseBody;
@@ -91,6 +91,7 @@ struct HttpSite {
     service: Arc<dyn Service>,
     form: HttpForm,
     hosts: AllowedHosts,
+    access: ClientAccess,
     limits: HttpLimits,
     sessions: SessionTable,
     exchanges: Arc<Semaphore>,
@@ -108,11 +109,12 @@ impl HttpServer {
     ///
     /// # Errors
     ///
-    /// Fails if the address cannot be bound, or is not a loopback address: there is no authentication yet.
+    /// Fails if the address cannot be bound, or is not a loopback address: there is no TLS.
     pub async fn bind(
         address: SocketAddr,
         form: HttpForm,
         service: Arc<dyn Service>,
+        access: ClientAccess,
         limits: HttpLimits,
     ) -> io::Result<Self> {
         if !address.ip().is_loopback() {
@@ -122,7 +124,7 @@ impl HttpServer {
         let hosts = AllowedHosts::loopback(listener.local_addr()?);
         let exchanges = Arc::new(Semaphore::new(limits.exchanges));
         let sessions = SessionTable::new(limits.sessions);
-        Ok(Self { listener, site: Arc::new(HttpSite { service, form, hosts, limits, sessions, exchanges }) })
+        Ok(Self { listener, site: Arc::new(HttpSite { service, form, hosts, access, limits, sessions, exchanges }) })
     }
 
     /// Returns the URL of the server.
@@ -199,6 +201,9 @@ impl HttpSite {
         let (parts, body) = request.into_parts();
         let checked = self.hosts.check(&parts.headers);
         checked.map_err(|refusal| HttpRefusal::plain(StatusCode::FORBIDDEN, refusal.as_str()))?;
+        if !self.access.is_granted(&parts.headers) {
+            return Ok(responses::unauthorized());
+        }
         let method = parts.method;
         let query = parts.uri.query().map(str::to_owned);
         let route = (self.form, parts.uri.path(), &method);

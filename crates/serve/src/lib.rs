@@ -1,7 +1,7 @@
 //! The server side of the Model Context Protocol as transport.
 //!
 //! A [`Service`] says what messages mean; this crate says how they arrive and leave: Streamable HTTP with sessions and
-//! stateless, and the HTTP+SSE of 2024-11-05. It checks `Host` and `Origin` of every request, bounds what a client can
+//! stateless, the HTTP+SSE of 2024-11-05, and a pipe. It checks `Host` and `Origin` of every request, bounds what a client can
 //! send and keep open, and numbers events so that a broken stream can be resumed.
 //!
 //! Messages are bytes. Nothing but their envelope is read here.
@@ -14,10 +14,12 @@ mod event_feed;
 mod http;
 mod message;
 mod service;
+mod stdio;
 
 pub use ::http::HeaderMap;
-pub use admission::{AllowedHosts, HostRefusal};
+pub use admission::{AllowedHosts, ClientAccess, HostRefusal};
 pub use http::{HttpForm, HttpLimits, HttpServer};
 pub use message::{ClientMessage, MessageKind, error_reply};
 pub use service::{ClientConnection, Outbox, OutgoingMessage, Service};
+pub use stdio::serve_lines;
 pub use wharf_wire::{RawJson, Revision};

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use memchr::{memchr2, memmem};
+use serde_json::{Map, Value, json};
 use wharf_wire::{Envelope, Fault, Id, JsonLimits, RawJson, code, object_members, scan};
 
 use crate::service::OutgoingMessage;
@@ -36,6 +37,7 @@ impl ClientMessage {
     ///
     /// Returns the reply if the text is not a message.
     pub fn parse(text: Bytes) -> Result<Self, OutgoingMessage> {
+        let text = on_one_line(text);
         let envelope = match scan(&text) {
             Ok(envelope) => envelope,
             Err(error) if error.fault == Fault::Batch => {
@@ -95,6 +97,15 @@ impl ClientMessage {
         members.into_iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
+    /// Returns the version that a stateless request declares in its `_meta`.
+    pub fn declared_version(&self) -> Option<String> {
+        const KEY: &str = "io.modelcontextprotocol/protocolVersion";
+        // Requests of other revisions are not decoded.
+        memmem::find(self.params(), KEY.as_bytes())?;
+        let meta: Map<String, Value> = self.param("_meta")?.decode(&JsonLimits::default()).ok()?;
+        meta.get(KEY)?.as_str().map(str::to_owned)
+    }
+
     /// Returns the id for a reply: null if there is none.
     pub fn id(&self) -> Value {
         let raw = self.envelope.id.map(|span| span.slice(&self.text)).unwrap_or(b"null");
@@ -111,6 +122,15 @@ impl ClientMessage {
             kind => kind == MessageKind::Request,
         }
     }
+}
+
+/// Replaces line breaks, which JSON has between tokens only, so that the text can be forwarded as one line.
+fn on_one_line(text: Bytes) -> Bytes {
+    if memchr2(b'\n', b'\r', &text).is_none() {
+        return text;
+    }
+    let space = |byte: &u8| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte };
+    text.iter().map(space).collect()
 }
 
 /// Returns the reply to a text whose envelope cannot be read.

@@ -22,7 +22,7 @@ const NAME: &str = "Mcp-Name";
 ///
 /// Returns the reply about a mismatch.
 pub(super) fn check_version(headers: &HeaderMap, request: &ClientMessage) -> Result<(), OutgoingMessage> {
-    match declared_version(request) {
+    match request.declared_version() {
         Some(version) => check(headers, VERSION, Some(&version)).map_err(|complaint| reply(request, &complaint)),
         None => Ok(()),
     }
@@ -43,19 +43,6 @@ pub(super) fn check_rest(
 
 fn reply(request: &ClientMessage, complaint: &str) -> OutgoingMessage {
     error_reply(&request.id(), code::HEADER_MISMATCH, complaint)
-}
-
-/// Returns the version that a request declares in its `_meta`.
-pub(super) fn declared_version(request: &ClientMessage) -> Option<String> {
-    /// Set only by requests that describe themselves.
-    const KEY: &[u8] = b"io.modelcontextprotocol/protocolVersion";
-    memmem::find(request.params(), KEY)?;
-    let meta = request.param("_meta")?;
-    serde_json::from_slice::<Map<String, Value>>(meta.as_bytes())
-        .ok()?
-        .get("io.modelcontextprotocol/protocolVersion")?
-        .as_str()
-        .map(str::to_owned)
 }
 
 fn find_mismatch(

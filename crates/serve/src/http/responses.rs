@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use wharf_wire::code;
@@ -59,6 +59,12 @@ pub(super) fn accepted() -> Response<ResponseBody> {
 pub(super) fn method_not_allowed(allowed: &'static str) -> Response<ResponseBody> {
     let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
     response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    response
+}
+
+pub(super) fn unauthorized() -> Response<ResponseBody> {
+    let mut response = empty(StatusCode::UNAUTHORIZED);
+    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     response
 }
 

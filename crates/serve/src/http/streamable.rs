@@ -7,7 +7,7 @@ use tokio::time::timeout;
 use wharf_wire::{Era, Revision};
 
 use super::event_stream::EventStream;
-use super::header_match::{self, VERSION};
+use super::header_match::VERSION;
 use super::refusal::HttpRefusal;
 use super::responses::{self, ResponseBody};
 use super::sessions::{HttpSession, OWN_STREAM};
@@ -41,7 +41,7 @@ pub(super) async fn receive(site: &HttpSite, request: HttpRequest) -> HttpResult
 /// Reports whether a message belongs to the stateless era, by its body or its headers.
 fn is_self_describing(request: &HttpRequest, message: Option<&ClientMessage>) -> bool {
     let is_stateless = |version: &str| version.parse::<Revision>().is_ok_and(|version| version.era() == Era::Stateless);
-    message.is_some_and(|message| header_match::declared_version(message).is_some())
+    message.is_some_and(|message| message.declared_version().is_some())
         || request.header(VERSION).is_some_and(is_stateless)
 }
 

@@ -1,0 +1,255 @@
+//! One client on two pipes: a message per line.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use memchr::memchr;
+use serde_json::Value;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::Notify;
+use wharf_wire::code;
+
+use crate::message::{ClientMessage, MessageKind, error_reply};
+use crate::service::{ClientConnection, Outbox, OutgoingMessage, Service};
+
+/// Maximum length of a line. Longer lines are skipped and rejected.
+const MAX_LINE_BYTES: usize = 8 * 1024 * 1024;
+
+/// Maximum number of bytes waiting for a client that does not read. A single message may be larger.
+const MAX_WAITING_BYTES: usize = 8 * 1024 * 1024;
+
+/// Serves one client of either era until its input ends. Requests in progress are cancelled then.
+///
+/// # Errors
+///
+/// Fails if a pipe fails, or if the client does not read its messages.
+pub async fn serve_lines(
+    service: &dyn Service,
+    input: impl AsyncBufRead + Unpin,
+    output: impl AsyncWrite + Unpin,
+) -> io::Result<()> {
+    let lines = Arc::new(LineOutbox::default());
+    let mut client = PipeClient { service, out: Arc::clone(&lines), connection: None };
+    let ended = tokio::select! {
+        read = client.read_lines(input) => read,
+        written = lines.write_lines(output) => written,
+    };
+    client.close();
+    ended
+}
+
+/// A client and its connection, which its first request opens.
+struct PipeClient<'a> {
+    service: &'a dyn Service,
+    out: Arc<LineOutbox>,
+    connection: Option<PipeConnection>,
+}
+
+enum PipeConnection {
+    Session(Arc<dyn ClientConnection>),
+    Stateless(Arc<dyn ClientConnection>),
+}
+
+impl PipeClient<'_> {
+    async fn read_lines(&mut self, mut input: impl AsyncBufRead + Unpin) -> io::Result<()> {
+        loop {
+            match read_line(&mut input, MAX_LINE_BYTES).await? {
+                InputLine::End => return Ok(()),
+                InputLine::TooLong => {
+                    let complaint = format!("a line may have {MAX_LINE_BYTES} bytes at most");
+                    self.out.send(error_reply(&Value::Null, code::INVALID_REQUEST, &complaint));
+                }
+                InputLine::Whole(line) if line.trim_ascii().is_empty() => {}
+                InputLine::Whole(line) => match ClientMessage::parse(line) {
+                    Ok(message) => self.receive(message),
+                    Err(reply) => self.out.send(reply),
+                },
+            }
+        }
+    }
+
+    fn receive(&mut self, message: ClientMessage) {
+        let out = Arc::clone(&self.out) as Arc<dyn Outbox>;
+        match self.connection_for(&message) {
+            Ok(Some(PipeConnection::Session(connection))) => connection.receive(message, out),
+            Ok(Some(PipeConnection::Stateless(connection))) => {
+                let checked = if message.kind() == MessageKind::Request { connection.admit(&message) } else { Ok(()) };
+                match checked {
+                    Ok(()) => connection.receive(message, out),
+                    Err(reply) => self.out.send(reply),
+                }
+            }
+            Ok(None) => {}
+            Err(reply) => self.out.send(reply),
+        }
+    }
+
+    /// Returns the client's connection. Its first valid request decides the era.
+    fn connection_for(&mut self, message: &ClientMessage) -> Result<Option<&PipeConnection>, OutgoingMessage> {
+        if self.connection.is_none() && message.kind() == MessageKind::Request {
+            let is_handshake = message.declared_version().is_none() && message.method() != "server/discover";
+            self.connection = match is_handshake {
+                true => self.service.open_session().map(PipeConnection::Session),
+                false => self.service.open_request(&http::HeaderMap::new()).map(PipeConnection::Stateless),
+            };
+            let Some(connection) = &self.connection else {
+                let complaint = "this revision of the protocol is not supported";
+                return Err(error_reply(&message.id(), code::INVALID_REQUEST, complaint));
+            };
+            if let PipeConnection::Session(connection) = connection
+                && connection.attach(Arc::clone(&self.out) as _).is_err()
+            {
+                self.connection = None;
+                return Err(error_reply(&message.id(), code::INTERNAL, "cannot open a session"));
+            }
+        }
+        Ok(self.connection.as_ref())
+    }
+
+    fn close(&self) {
+        if let Some(PipeConnection::Session(connection) | PipeConnection::Stateless(connection)) = &self.connection {
+            connection.cancel_pending();
+            connection.close();
+        }
+    }
+}
+
+/// Messages that wait to be written.
+#[derive(Default)]
+struct LineOutbox {
+    state: Mutex<LineOutboxState>,
+    added: Notify,
+    /// Signals that too much waits.
+    full: Notify,
+}
+
+#[derive(Default)]
+struct LineOutboxState {
+    waiting: VecDeque<Bytes>,
+    bytes: usize,
+}
+
+impl LineOutbox {
+    fn state(&self) -> MutexGuard<'_, LineOutboxState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes messages until the client fails to read them.
+    async fn write_lines(&self, output: impl AsyncWrite + Unpin) -> io::Result<()> {
+        tokio::select! {
+            failed = self.write_waiting(output) => failed,
+            () = self.full.notified() => {
+                Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read its messages"))
+            }
+        }
+    }
+
+    async fn write_waiting(&self, mut output: impl AsyncWrite + Unpin) -> io::Result<()> {
+        loop {
+            let batch = {
+                let mut state = self.state();
+                state.bytes = 0;
+                std::mem::take(&mut state.waiting)
+            };
+            if batch.is_empty() {
+                self.added.notified().await;
+                continue;
+            }
+            for text in batch {
+                output.write_all(&text).await?;
+                output.write_all(b"\n").await?;
+            }
+            output.flush().await?;
+        }
+    }
+}
+
+impl Outbox for LineOutbox {
+    fn send(&self, message: OutgoingMessage) {
+        let mut state = self.state();
+        if !state.waiting.is_empty() && state.bytes + message.text.len() > MAX_WAITING_BYTES {
+            return self.full.notify_one();
+        }
+        state.bytes += message.text.len();
+        state.waiting.push_back(message.text);
+        drop(state);
+        self.added.notify_one();
+    }
+}
+
+#[derive(Debug, PartialEq)]
+enum InputLine {
+    /// A line without its line break.
+    Whole(Bytes),
+    /// A line skipped because of its length.
+    TooLong,
+    End,
+}
+
+/// Reads a line without buffering more than `longest` bytes of it.
+async fn read_line(input: &mut (impl AsyncBufRead + Unpin), longest: usize) -> io::Result<InputLine> {
+    let mut line = Vec::new();
+    let mut is_too_long = false;
+    loop {
+        let read = input.fill_buf().await?;
+        let is_end = read.is_empty();
+        let newline = memchr(b'\n', read);
+        let part = &read[..newline.unwrap_or(read.len())];
+        is_too_long |= line.len() + part.len() > longest;
+        if is_too_long {
+            line = Vec::new();
+        } else {
+            line.extend_from_slice(part);
+        }
+        let used = part.len() + usize::from(newline.is_some());
+        input.consume(used);
+        match (is_end, newline) {
+            (false, None) => {}
+            _ if is_too_long => return Ok(InputLine::TooLong),
+            (true, _) if line.is_empty() => return Ok(InputLine::End),
+            _ => return Ok(InputLine::Whole(line.into())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::BufReader;
+
+    use super::*;
+
+    async fn check(input: &str, expected: &[InputLine]) {
+        // A tiny buffer makes lines span several reads.
+        let mut reader = BufReader::with_capacity(3, input.as_bytes());
+        for line in expected.iter().chain([&InputLine::End, &InputLine::End]) {
+            assert_eq!(read_line(&mut reader, 5).await.unwrap(), *line, "{input:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn overlong_lines_are_reported() {
+        let whole = |text: &'static str| InputLine::Whole(Bytes::from_static(text.as_bytes()));
+        check("", &[]).await;
+        check("a\nb", &[whole("a"), whole("b")]).await;
+        check("\n\n", &[whole(""), whole("")]).await;
+        check("12345\n123456\n1\n", &[whole("12345"), InputLine::TooLong, whole("1")]).await;
+        check("123456789012345", &[InputLine::TooLong]).await;
+    }
+
+    #[tokio::test]
+    async fn client_that_does_not_read_is_cut_off() {
+        let lines = LineOutbox::default();
+        let (output, _unread) = tokio::io::duplex(16);
+        let large = OutgoingMessage::unsolicited(vec![b' '; MAX_WAITING_BYTES]);
+        let send = async {
+            for _ in 0..3 {
+                lines.send(large.clone());
+                tokio::task::yield_now().await;
+            }
+        };
+        let (ended, ()) = tokio::join!(lines.write_lines(output), send);
+        assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+}
