@@ -10,6 +10,7 @@ use super::ToolWarning;
 use super::section::Section;
 use super::server_lists::ListName;
 use super::tool::CatalogTool;
+use crate::uri_template::matches_any;
 
 /// Snapshot of all servers' sections. Immutable: a change creates a new catalog that shares the unchanged sections.
 #[derive(Debug, Clone, Default)]
@@ -89,6 +90,15 @@ impl Catalog {
     /// Returns the tool of an alias. An ambiguous alias has none.
     pub fn by_alias(&self, alias: &str) -> Option<&Arc<CatalogTool>> {
         if let NameLookup::One(tool) = self.names.find(alias) { Some(tool) } else { None }
+    }
+
+    /// Returns the first server with a resource template that a URI matches, or that is equal to it.
+    pub fn template_server(&self, uri: &str) -> Option<ServerName> {
+        let matches = |section: &&Arc<Section>| {
+            let templates = || section.templates.iter().map(|template| template.uri_template.as_str());
+            templates().any(|template| template == uri) || matches_any(uri, templates())
+        };
+        self.sections.iter().find(matches).map(|section| section.server.clone())
     }
 
     /// Returns the warnings about a tool, including those that concern other servers' tools.

@@ -1,0 +1,185 @@
+//! The catalog as clients see it: names across all servers, and lists that are encoded once.
+
+use std::collections::{HashMap, HashSet};
+
+use bytes::Bytes;
+use serde_json::json;
+use wharf::RawJson;
+use wharf::catalog::{Catalog, Section};
+use wharf::spec::{ServerName, ToolId};
+use wharf::wire::{JsonLimits, object_members};
+
+/// Maximum number of entries on a page.
+const PAGE_ENTRIES: usize = 1000;
+
+/// Names of tools and prompts at the gateway.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum NameScheme {
+    /// `<server>__<name>`
+    #[default]
+    Server,
+    /// The server's own name. Where two servers use the same one, the first server in alphabetical order has it.
+    Plain,
+}
+
+/// All lists of one version of the catalog.
+pub(crate) struct CatalogView {
+    /// Version of the catalog.
+    pub version: u64,
+    pub tools: EntryList,
+    pub prompts: EntryList,
+    pub resources: EntryList,
+    pub templates: EntryList,
+    tool_ids: HashMap<String, (ToolId, Option<RawJson>)>,
+    prompt_ids: HashMap<String, (ServerName, String)>,
+    resource_servers: HashMap<String, ServerName>,
+}
+
+/// The encoded entries of a list.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct EntryList(Vec<Bytes>);
+
+/// A page of a list.
+pub(crate) struct EntryPage<'a> {
+    pub entries: &'a [Bytes],
+    pub next_cursor: Option<String>,
+}
+
+impl CatalogView {
+    pub fn new(catalog: &Catalog, names: NameScheme) -> Self {
+        let mut view = Self {
+            version: catalog.version(),
+            tools: EntryList::default(),
+            prompts: EntryList::default(),
+            resources: EntryList::default(),
+            templates: EntryList::default(),
+            tool_ids: HashMap::new(),
+            prompt_ids: HashMap::new(),
+            resource_servers: HashMap::new(),
+        };
+        for tool in catalog.visible_tools() {
+            let name = match names {
+                // The alias is unique over all servers. Clients have a prefix of their own.
+                NameScheme::Server => tool.alias().strip_prefix("mcp__").unwrap_or(tool.alias()).to_owned(),
+                NameScheme::Plain => tool.definition.name.clone(),
+            };
+            if view.tool_ids.contains_key(&name) {
+                continue;
+            }
+            let Some(entry) = with_member(&tool.definition.raw, "name", &name) else { continue };
+            view.tools.0.push(entry);
+            view.tool_ids.insert(name, (tool.id.clone(), tool.definition.input_schema.clone()));
+        }
+        catalog.sections().iter().for_each(|section| view.add_section(section, names));
+        view
+    }
+
+    fn add_section(&mut self, section: &Section, names: NameScheme) {
+        for prompt in &section.prompts {
+            let name = match names {
+                NameScheme::Server => format!("{}__{}", section.server, prompt.name),
+                NameScheme::Plain => prompt.name.clone(),
+            };
+            if self.prompt_ids.contains_key(&name) {
+                continue;
+            }
+            if let Some(entry) = with_member(&prompt.raw, "name", &name) {
+                self.prompts.0.push(entry);
+                self.prompt_ids.insert(name, (section.server.clone(), prompt.name.clone()));
+            }
+        }
+        for resource in &section.resources {
+            // The same URI of a second server is offered under another one.
+            let is_taken = self.resource_servers.contains_key(&resource.uri);
+            let uri = if is_taken { format!("{}+{}", section.server, resource.uri) } else { resource.uri.clone() };
+            if let Some(entry) = with_member(&resource.raw, "uri", &uri) {
+                self.resources.0.push(entry);
+                self.resource_servers.insert(uri, section.server.clone());
+            }
+        }
+        self.templates.0.extend(section.templates.iter().map(|template| one_line(&template.raw)));
+    }
+
+    /// Returns a tool by its name at the gateway.
+    pub fn tool(&self, name: &str) -> Option<&ToolId> {
+        self.tool_ids.get(name).map(|(id, _)| id)
+    }
+
+    /// Returns the input schema of a tool.
+    pub fn input_schema(&self, name: &str) -> Option<RawJson> {
+        self.tool_ids.get(name)?.1.clone()
+    }
+
+    /// Returns a prompt by its name at the gateway: its server, and its name there.
+    pub fn prompt(&self, name: &str) -> Option<&(ServerName, String)> {
+        self.prompt_ids.get(name)
+    }
+
+    /// Returns the server of a listed resource, and its URI there.
+    pub fn resource<'a>(&self, uri: &'a str) -> Option<(ServerName, &'a str)> {
+        let server = self.resource_servers.get(uri)?;
+        let own = uri.strip_prefix(server.as_str()).and_then(|rest| rest.strip_prefix('+'));
+        Some((server.clone(), own.unwrap_or(uri)))
+    }
+}
+
+impl EntryList {
+    /// Returns the page of a cursor, or the first one. `None` if the cursor is invalid.
+    pub fn page(&self, cursor: Option<&str>) -> Option<EntryPage<'_>> {
+        let start = match cursor {
+            None => 0,
+            Some(cursor) => cursor.strip_prefix("after-")?.parse().ok().filter(|start| *start <= self.0.len())?,
+        };
+        let end = self.0.len().min(start + PAGE_ENTRIES);
+        let next_cursor = (end < self.0.len()).then(|| format!("after-{end}"));
+        Some(EntryPage { entries: &self.0[start..end], next_cursor })
+    }
+}
+
+/// Returns an object with one member replaced and all others as they are. `None` if it is not an object.
+fn with_member(object: &RawJson, name: &str, value: &str) -> Option<Bytes> {
+    let members = object_members(object, &JsonLimits::default()).ok()?;
+    let mut seen = HashSet::new();
+    let mut text = format!("{{{}:{}", json!(name), json!(value));
+    for (key, member) in &members {
+        if key != name && seen.insert(key) {
+            text.push(',');
+            text.push_str(&json!(key).to_string());
+            text.push(':');
+            text.push_str(member.as_str());
+        }
+    }
+    text.push('}');
+    Some(text.into())
+}
+
+fn one_line(raw: &RawJson) -> Bytes {
+    Bytes::copy_from_slice(raw.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replaced_member_leaves_the_others_as_they_are() {
+        let raw = RawJson::new_unchecked(r#"{"x":1e400,"name":"a","y":{"name":"b"}}"#);
+        assert_eq!(with_member(&raw, "name", "s__a").unwrap(), r#"{"name":"s__a","x":1e400,"y":{"name":"b"}}"#);
+    }
+
+    #[test]
+    fn pages_follow_their_cursors() {
+        let list = EntryList((0..2500).map(|number| Bytes::from(number.to_string())).collect());
+        let (mut found, mut cursor) = (0, None);
+        loop {
+            let page = list.page(cursor.as_deref()).unwrap();
+            found += page.entries.len();
+            match page.next_cursor {
+                Some(next) => cursor = Some(next),
+                None => break,
+            }
+        }
+        assert_eq!(found, 2500);
+        assert!(list.page(Some("after-2501")).is_none() && list.page(Some("nonsense")).is_none());
+    }
+}

@@ -1,0 +1,239 @@
+//! The methods that the gateway answers with its host.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use wharf::spec::ServerName;
+use wharf::tools::{BoxFuture, ToolCaller};
+use wharf::wire::{Era, JsonLimits, Progress, RpcError, code, object_members};
+use wharf::{CallOptions, HostError, RawJson};
+use wharf_serve::{ClientMessage, Outbox, OutgoingMessage};
+
+use crate::catalog_view::EntryList;
+use crate::errors::{host_error, invalid_params, rpc_error_with, tool_error, unknown_method};
+use crate::gateway::GatewayShared;
+use crate::list_changes;
+use crate::responses::{list_result, notification};
+
+/// Minimum time between two progress notifications of a call. The last one is always sent.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A request in progress.
+pub(crate) struct ClientRequest {
+    pub shared: Arc<GatewayShared>,
+    pub caller: ToolCaller,
+    pub era: Era,
+    /// The raw id.
+    pub id: Bytes,
+    pub message: ClientMessage,
+    pub out: Arc<dyn Outbox>,
+}
+
+/// Reports whether [`answer`] knows a method of an era.
+pub(crate) fn is_known(era: Era, method: &str) -> bool {
+    match method {
+        "tools/list"
+        | "tools/call"
+        | "resources/list"
+        | "resources/templates/list"
+        | "resources/read"
+        | "prompts/list"
+        | "prompts/get"
+        | "completion/complete" => true,
+        "subscriptions/listen" => era == Era::Stateless,
+        _ => false,
+    }
+}
+
+/// Answers a request.
+pub(crate) async fn answer(request: &ClientRequest) -> Result<RawJson, RpcError> {
+    match &*request.message.method() {
+        "tools/list" => request.list("tools", |view| &view.tools).await,
+        "resources/list" => request.list("resources", |view| &view.resources).await,
+        "resources/templates/list" => request.list("resourceTemplates", |view| &view.templates).await,
+        "prompts/list" => request.list("prompts", |view| &view.prompts).await,
+        "tools/call" => request.call_tool().await,
+        "resources/read" => request.read_resource().await,
+        "prompts/get" => request.get_prompt().await,
+        "completion/complete" => request.complete().await,
+        "subscriptions/listen" => list_changes::listen(request).await,
+        method => Err(unknown_method(method)),
+    }
+}
+
+impl ClientRequest {
+    async fn list(
+        &self,
+        member: &str,
+        list: impl Fn(&crate::catalog_view::CatalogView) -> &EntryList,
+    ) -> Result<RawJson, RpcError> {
+        let cursor: Option<String> = self.param("cursor")?;
+        let view = self.shared.started_view().await;
+        let page = list(&view).page(cursor.as_deref()).ok_or_else(|| invalid_params("unknown cursor"))?;
+        Ok(list_result(member, &page, self.era))
+    }
+
+    async fn call_tool(&self) -> Result<RawJson, RpcError> {
+        let name: String = self.required("name")?;
+        let arguments = self.message.param("arguments").unwrap_or_else(RawJson::empty_object);
+        if !arguments.is_object() {
+            return Err(invalid_params("`arguments` must be an object"));
+        }
+        let mut view = self.shared.view();
+        if view.tool(&name).is_none() {
+            // Its server may be starting.
+            view = self.shared.started_view().await;
+        }
+        let tool = view.tool(&name).ok_or_else(|| invalid_params(format!("unknown tool `{name}`")))?;
+        let progress = self.progress_relay();
+        let mut options = self.options();
+        if let Some(relay) = progress.clone() {
+            options.request.progress = Some(Arc::new(move |progress| relay.report(&progress)));
+        }
+        let called = boxed(self.shared.host.call(tool, &arguments, options)).await;
+        if let Some(relay) = progress {
+            relay.flush();
+        }
+        match called {
+            Ok(response) => Ok(response.raw_result.result),
+            Err(HostError::UnknownTool { .. }) => Err(invalid_params(format!("unknown tool `{name}`"))),
+            Err(error) => tool_error(&error).ok_or_else(|| host_error(&error)),
+        }
+    }
+
+    async fn read_resource(&self) -> Result<RawJson, RpcError> {
+        let uri: String = self.required("uri")?;
+        let view = self.shared.started_view().await;
+        let listed = view.resource(&uri).map(|(server, own)| (server, own.to_owned()));
+        let by_template = || self.shared.host.catalog().template_server(&uri).map(|server| (server, uri.clone()));
+        let Some((server, own)) = listed.or_else(by_template) else {
+            let code = if self.era == Era::Stateless { code::INVALID_PARAMS } else { code::RESOURCE_NOT_FOUND };
+            return Err(rpc_error_with(code, "unknown resource", &json!({ "uri": uri })));
+        };
+        self.forward(&server, "resources/read", &json!({ "uri": own })).await
+    }
+
+    async fn get_prompt(&self) -> Result<RawJson, RpcError> {
+        let name: String = self.required("name")?;
+        let view = self.shared.started_view().await;
+        let found = view.prompt(&name).ok_or_else(|| invalid_params(format!("unknown prompt `{name}`")))?;
+        let arguments: Value = self.param("arguments")?.unwrap_or_else(|| json!({}));
+        self.forward(&found.0, "prompts/get", &json!({"name": found.1, "arguments": arguments})).await
+    }
+
+    async fn complete(&self) -> Result<RawJson, RpcError> {
+        let mut reference: Value = self.required("ref")?;
+        let argument: Value = self.required("argument")?;
+        let context: Option<Value> = self.param("context")?;
+        let view = self.shared.started_view().await;
+        let server = match (reference["type"].as_str(), reference["name"].as_str(), reference["uri"].as_str()) {
+            (Some("ref/prompt"), Some(name), _) => view.prompt(name).cloned().map(|(server, own)| {
+                reference["name"] = own.into();
+                server
+            }),
+            (Some("ref/resource"), _, Some(uri)) => {
+                let listed = view.resource(uri).map(|(server, _)| server);
+                listed.or_else(|| self.shared.host.catalog().template_server(uri))
+            }
+            _ => None,
+        };
+        let server = server.ok_or_else(|| invalid_params("`ref` names neither a prompt nor a resource"))?;
+        let mut params = json!({"ref": reference, "argument": argument});
+        if let Some(context) = context {
+            params["context"] = context;
+        }
+        self.forward(&server, "completion/complete", &params).await
+    }
+
+    /// Sends a request to a server and returns its result.
+    async fn forward(&self, server: &ServerName, method: &str, params: &Value) -> Result<RawJson, RpcError> {
+        let params = RawJson::new_unchecked(params.to_string());
+        let result = boxed(self.shared.host.request(server, method, Some(&params), self.options())).await;
+        result.map(|result| result.result).map_err(|error| host_error(&error))
+    }
+
+    fn options(&self) -> CallOptions {
+        let mut options = CallOptions::default().caller(self.caller.clone());
+        options.request.meta = self.forwarded_meta();
+        options
+    }
+
+    /// Returns the members of `_meta` that concern the server, such as `traceparent`.
+    fn forwarded_meta(&self) -> Option<RawJson> {
+        let meta = self.message.param("_meta")?;
+        let members = object_members(&meta, &JsonLimits::default()).ok()?;
+        // T62: baggage is for programs of the client's own, not for servers.
+        let is_own =
+            |key: &str| ["progressToken", "baggage"].contains(&key) || key.starts_with("io.modelcontextprotocol/");
+        let forwarded = members.iter().filter(|(key, _)| !is_own(key));
+        let text: Vec<String> = forwarded.map(|(key, value)| format!("{}:{}", json!(key), value.as_str())).collect();
+        (!text.is_empty()).then(|| RawJson::new_unchecked(format!("{{{}}}", text.join(","))))
+    }
+
+    fn progress_relay(&self) -> Option<Arc<ProgressRelay>> {
+        let meta: Value = self.message.param("_meta")?.decode(&JsonLimits::default()).ok()?;
+        let token = meta.get("progressToken").filter(|token| token.is_string() || token.is_number())?.clone();
+        Some(Arc::new(ProgressRelay { token, out: Arc::clone(&self.out), state: Mutex::default() }))
+    }
+
+    /// Decodes a parameter, if it is present.
+    pub fn param<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Option<T>, RpcError> {
+        let raw = self.message.param(name).filter(|raw| raw.as_bytes() != b"null");
+        let decoded = raw.map(|raw| raw.decode(&JsonLimits::default())).transpose();
+        decoded.map_err(|_| invalid_params(format!("`{name}` has the wrong type")))
+    }
+
+    fn required<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, RpcError> {
+        self.param(name)?.ok_or_else(|| invalid_params(format!("`{name}` is missing")))
+    }
+}
+
+/// Boxes a future of the host, whose type is too deep for the compiler within another future.
+fn boxed<'a, T>(future: impl Future<Output = T> + Send + 'a) -> BoxFuture<'a, T> {
+    Box::pin(future)
+}
+
+/// Relays the progress of a call to its client, not more often than a person can read.
+struct ProgressRelay {
+    token: Value,
+    out: Arc<dyn Outbox>,
+    state: Mutex<ProgressState>,
+}
+
+#[derive(Default)]
+struct ProgressState {
+    last_sent: Option<Instant>,
+    /// The newest notification that came too soon.
+    held_back: Option<OutgoingMessage>,
+}
+
+impl ProgressRelay {
+    fn report(&self, progress: &Progress) {
+        let mut params = json!({"progressToken": self.token, "progress": progress.progress});
+        if let Some(total) = progress.total {
+            params["total"] = total.into();
+        }
+        if let Some(message) = &progress.message {
+            params["message"] = message.as_str().into();
+        }
+        let message = notification("notifications/progress", &params);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.last_sent.is_some_and(|last| last.elapsed() < PROGRESS_INTERVAL) {
+            state.held_back = Some(message);
+        } else {
+            (state.last_sent, state.held_back) = (Some(Instant::now()), None);
+            self.out.send(message);
+        }
+    }
+
+    /// Sends the last notification.
+    fn flush(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(message) = state.held_back.take() {
+            self.out.send(message);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Builds messages to clients around raw results.
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use memchr::memmem;
+use serde_json::{Value, json};
+use wharf::RawJson;
+use wharf::wire::{Era, JsonLimits, RpcError, object_members};
+use wharf_serve::OutgoingMessage;
+
+use crate::catalog_view::EntryPage;
+
+/// Returns the response with a result. `id` is raw.
+pub(crate) fn result_response(id: &[u8], result: &RawJson, era: Era) -> OutgoingMessage {
+    let result = result.as_bytes();
+    let mut text = BytesMut::with_capacity(result.len() + id.len() + 80);
+    text.put_slice(br#"{"jsonrpc":"2.0","id":"#);
+    text.put_slice(id);
+    text.put_slice(br#","result":"#);
+    match era {
+        Era::Stateless if !has_result_type(result) => put_with_result_type(&mut text, result),
+        _ => text.put_slice(result),
+    }
+    text.put_u8(b'}');
+    OutgoingMessage::response(text.freeze())
+}
+
+/// Reports whether a result says itself that it is complete, as those of stateless servers do.
+fn has_result_type(result: &[u8]) -> bool {
+    let raw = || RawJson::new_unchecked(Bytes::copy_from_slice(result));
+    let names_it = || {
+        let raw = raw();
+        object_members(&raw, &JsonLimits::default()).is_ok_and(|all| all.iter().any(|(key, _)| key == "resultType"))
+    };
+    // Results of other servers are not decoded.
+    memmem::find(result, b"\"resultType\"").is_some() && names_it()
+}
+
+/// Adds the member that every result of a stateless revision has.
+fn put_with_result_type(text: &mut BytesMut, result: &[u8]) {
+    let inside = result.trim_ascii_start().strip_prefix(b"{").unwrap_or(b"}");
+    text.put_slice(br#"{"resultType":"complete""#);
+    if inside.trim_ascii_start().first() != Some(&b'}') {
+        text.put_u8(b',');
+    }
+    text.put_slice(inside);
+}
+
+/// Returns the response with an error. `id` is raw.
+pub(crate) fn error_response(id: &[u8], error: &RpcError) -> OutgoingMessage {
+    let mut text = BytesMut::new();
+    text.put_slice(br#"{"jsonrpc":"2.0","id":"#);
+    text.put_slice(id);
+    text.put_slice(format!(r#","error":{{"code":{},"message":{}"#, error.code, json!(error.message)).as_bytes());
+    if let Some(data) = &error.data {
+        text.put_slice(b",\"data\":");
+        text.put_slice(data.as_bytes());
+    }
+    text.put_slice(b"}}");
+    OutgoingMessage::error(text.freeze(), error.code)
+}
+
+/// Returns the result of a list request.
+pub(crate) fn list_result(member: &str, page: &EntryPage<'_>, era: Era) -> RawJson {
+    let mut text = format!("{{\"{member}\":[").into_bytes();
+    for (index, entry) in page.entries.iter().enumerate() {
+        if index > 0 {
+            text.push(b',');
+        }
+        text.extend_from_slice(entry);
+    }
+    text.push(b']');
+    if let Some(cursor) = &page.next_cursor {
+        text.extend_from_slice(format!(",\"nextCursor\":{}", json!(cursor)).as_bytes());
+    }
+    if era == Era::Stateless {
+        // The lists of many servers, for this client alone: no other promise can be made.
+        text.extend_from_slice(br#","ttlMs":0,"cacheScope":"private""#);
+    }
+    text.push(b'}');
+    RawJson::new_unchecked(text)
+}
+
+/// Returns a notification.
+pub(crate) fn notification(method: &str, params: &Value) -> OutgoingMessage {
+    OutgoingMessage::unsolicited(json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(result: &str, era: Era, expected: &str) {
+        let sent = result_response(b"7", &RawJson::new_unchecked(result.to_owned()), era);
+        assert_eq!(sent.text, format!(r#"{{"jsonrpc":"2.0","id":7,"result":{expected}}}"#));
+    }
+
+    #[test]
+    fn result_type_is_added_for_stateless_clients_only() {
+        check(r#"{"content":[]}"#, Era::Handshake, r#"{"content":[]}"#);
+        check(r#"{"content":[]}"#, Era::Stateless, r#"{"resultType":"complete","content":[]}"#);
+        check("{ }", Era::Stateless, r#"{"resultType":"complete" }"#);
+        let named = r#"{"content":[],"resultType":"complete"}"#;
+        check(named, Era::Stateless, named);
+        let nested = r#"{"structuredContent":{"resultType":"x"}}"#;
+        check(nested, Era::Stateless, r#"{"resultType":"complete","structuredContent":{"resultType":"x"}}"#);
+    }
+
+    #[test]
+    fn error_keeps_code_and_data() {
+        let error = RpcError { code: -5, message: "a\"b".into(), data: Some(RawJson::new_unchecked("{\"x\":1e400}")) };
+        let sent = error_response(b"\"q\"", &error);
+        let text = r#"{"jsonrpc":"2.0","id":"q","error":{"code":-5,"message":"a\"b","data":{"x":1e400}}}"#;
+        assert_eq!((sent.text.as_ref(), sent.error_code), (text.as_bytes(), Some(-5)));
+    }
+}
