@@ -27,6 +27,7 @@ mod release;
 mod reload;
 mod resources;
 mod run;
+mod serve;
 mod shared_options;
 mod spellings;
 pub mod stats;
@@ -94,6 +95,8 @@ enum TopLevelCommand {
     Demo(demo::DemoArgs),
     /// Run the agent on one task
     Run(run::RunArgs),
+    /// Serve all configured servers to other MCP clients
+    Serve(serve::ServeArgs),
     /// List the tools of servers
     Tools(tools::ToolsArgs),
     /// Call a tool
@@ -237,6 +240,9 @@ impl Cli {
             #[cfg(feature = "demo")]
             TopLevelCommand::Demo(args) => session::run(context, &args.common(), async |on| demo::run(&args, on).await),
             TopLevelCommand::Run(args) => session::run(context, &args.common, async |on| run::run(&args, on).await),
+            TopLevelCommand::Serve(args) => {
+                session::run(context, &CommonArgs::default(), async |on| serve::run(&args, on).await)
+            }
             TopLevelCommand::Tools(args) => session::run(context, &args.common, async |on| tools::run(&args, on).await),
             TopLevelCommand::Call(args) => session::run(context, &args.common, async |on| call::run(&args, on).await),
             TopLevelCommand::Resources(args) => {

@@ -168,6 +168,7 @@ fn host_options(
         sink: editor.is_terminal().then(|| rule_sink(session)),
         has_agent: true,
         allowed: None,
+        environment: None,
     }
 }
 

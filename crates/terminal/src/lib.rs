@@ -43,6 +43,7 @@ pub mod probe;
 pub mod progress;
 pub mod project_directory;
 pub mod prompt_text;
+pub mod protocol_pipes;
 pub mod question;
 pub mod rule_sink;
 mod runtime_start;

@@ -11,7 +11,7 @@ use wharf::{
     Asker, Host, HostBuilder, HostError, ListingMode, PromptFilter, PromptPolicy, ResultLimits, RuleSink, StartError,
 };
 use wharf_client::{ClientServices, ConnectOptions, Connection};
-use wharf_spec::{ReconnectPolicy, ServerEntry, ServerName};
+use wharf_spec::{Environment, ReconnectPolicy, ServerEntry, ServerName};
 use wharf_wire::Root;
 
 use crate::accounts::{LoginPageMode, login_visitor_factory};
@@ -167,6 +167,8 @@ pub struct ManagedHostOptions {
     pub has_agent: bool,
     /// Calls to allow without a prompt.
     pub allowed: Option<PromptFilter>,
+    /// The environment of the host, if it is not the session's.
+    pub environment: Option<Environment>,
 }
 
 /// Starts a host that keeps its servers running and asks for permission.
@@ -185,7 +187,7 @@ pub async fn start_managed(
         let visitors = visitors.clone();
         let mut builder = Host::builder()
             .servers(entries.iter().cloned())
-            .environment(session.environment.clone())
+            .environment(with.environment.as_ref().unwrap_or(&session.environment).clone())
             .limits(session.managed_host_limits())
             .roots(working_directory(&session.environment.cwd))
             .browser_factory(move |_, spec| visitors(&spec.login))

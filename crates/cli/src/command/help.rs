@@ -5,7 +5,7 @@ use clap::Command;
 
 /// Commands by task, in the order of the help.
 const GROUPS: [(&str, &[&str]); 6] = [
-    ("Use", &["tools", "call", "resources", "templates", "read", "prompts", "prompt", "subscribe"]),
+    ("Use", &["tools", "call", "resources", "templates", "read", "prompts", "prompt", "subscribe", "serve"]),
     (
         "Configure",
         &[

@@ -140,7 +140,7 @@ fn with_max_requests(chosen: SelectedModel, max_requests: Option<u32>) -> Select
 fn host_options(args: &RunArgs, session: &CommandSession, allowed: &Arc<AllowedTools>) -> ManagedHostOptions {
     let when_asked = if args.dangerously_skip_permissions { PromptPolicy::Allow } else { PromptPolicy::Ask };
     let (asker, sink) = TerminalAsker::open(session).unzip();
-    ManagedHostOptions { asker, when_asked, sink, has_agent: true, allowed: Some(allowed.filter()) }
+    ManagedHostOptions { asker, when_asked, sink, has_agent: true, allowed: Some(allowed.filter()), environment: None }
 }
 
 /// Warns about configured servers that are not available.

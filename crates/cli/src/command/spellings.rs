@@ -8,10 +8,11 @@ use clap::error::{ContextKind, ContextValue};
 const OPTIONS_WITH_VALUE: [&str; 3] = ["--color", "--config", "--mcp-config"];
 
 /// Names that other programs use, and the commands that do the same here.
-const SYNONYMS: [(&[&str], &[&str]); 16] = [
+const SYNONYMS: [(&[&str], &[&str]); 17] = [
     (&["doctor", "diagnose", "debug", "check", "health"], &["why", "status", "validate"]),
     (&["search", "find"], &["tools --search"]),
-    (&["serve", "server", "start", "mock"], &["demo-server"]),
+    (&["gateway", "proxy", "daemon"], &["serve"]),
+    (&["server", "start", "mock"], &["demo-server", "serve"]),
     (&["install", "new", "register", "create", "init"], &["add", "import"]),
     (&["uninstall", "delete", "del", "unregister"], &["remove"]),
     (&["exec", "execute", "invoke", "use"], &["call"]),

@@ -47,6 +47,7 @@ mod run;
 mod run_permissions;
 mod scopes;
 mod scripted;
+mod serve;
 mod server_answers;
 mod server_logs;
 mod services;

@@ -14,7 +14,7 @@ use crate::error::ConnectCause;
 use wharf_guard::StartRequest;
 
 /// Variables every server gets.
-const INHERITED_VARIABLES: [&str; 20] = [
+const INHERITED_VARIABLES: [&str; 21] = [
     "PATH",
     "HOME",
     "USER",
@@ -35,6 +35,8 @@ const INHERITED_VARIABLES: [&str; 20] = [
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
     "NODE_EXTRA_CA_CERTS",
+    // Set by `wharf serve`, so that one that would serve itself notices.
+    "WHARF_SERVED",
 ];
 
 /// Variables that make a program load code: passed on only if the entry itself names them.

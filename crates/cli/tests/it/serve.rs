@@ -1,0 +1,155 @@
+//! `wharf serve`: other clients use the configured servers through it. The client here is `wharf` itself.
+
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use wharf_testkit::oracle::{MARKER, marked_processes, poll_until};
+use wharf_testkit::test_home::{CommandOutput, TestHome, USER_CONFIG};
+
+use crate::support::{WHARF, boom, demo, working};
+
+/// A home with a demo server, whose processes are marked, and a broken one.
+fn home(permissions: &Value) -> (TestHome, String) {
+    let home = TestHome::new();
+    let marker = home.root().file_name().unwrap().to_string_lossy().into_owned();
+    let mut demo = working();
+    demo["env"] = json!({ MARKER: marker });
+    let config = json!({"mcpServers": {"demo": demo, "boom": boom()}, "permissions": permissions});
+    home.write(USER_CONFIG, &config.to_string());
+    (home, marker)
+}
+
+fn allow_all() -> Value {
+    json!([{"tool": "*", "action": "allow"}])
+}
+
+/// The command line of a gateway on a pipe.
+fn serve() -> String {
+    format!("{WHARF} serve --server demo")
+}
+
+#[test]
+fn client_on_a_pipe_lists_and_calls_the_tools() {
+    let (home, marker) = home(&allow_all());
+    let listed = home.run(["tools", "--stdio", &serve(), "--json"]);
+    assert!(listed.code == Some(0) && listed.stdout.contains("\"demo__echo\""), "{listed:?}");
+    let called = home.run(["call", "demo__echo", "text=ahoy", "--stdio", &serve()]);
+    assert_eq!((called.code, called.stdout.as_str()), (Some(0), "ahoy\n"), "{called:?}");
+    let read = home.run(["read", "demo://greeting", "--stdio", &serve()]);
+    assert_eq!(read.code, Some(0), "{read:?}");
+    let prompt = home.run(["prompt", "demo__welcome", "name=Ada", "--stdio", &serve()]);
+    assert!(prompt.code == Some(0) && prompt.stdout.contains("Ada"), "{prompt:?}");
+    assert!(poll_until(Duration::from_secs(20), || marked_processes(&marker).is_empty()));
+}
+
+/// Behind the gateway the server may be of any revision.
+#[test]
+fn server_of_every_revision_is_served() {
+    for revision in crate::support::REVISIONS {
+        let home = TestHome::new();
+        let words: Vec<String> = demo(revision).split(' ').map(str::to_owned).collect();
+        let entry = json!({"command": WHARF, "args": words[1..]});
+        let config = json!({"mcpServers": {"demo": entry}, "permissions": allow_all()});
+        home.write(USER_CONFIG, &config.to_string());
+        let called = home.run(["call", "demo__echo", "text=ahoy", "--stdio", &serve()]);
+        assert_eq!((called.code, called.stdout.as_str()), (Some(0), "ahoy\n"), "{revision}: {called:?}");
+    }
+}
+
+#[test]
+fn call_that_needs_a_question_is_refused_with_the_rule_that_allows_it() {
+    let (home, _) = home(&json!([{"tool": "*", "action": "ask"}]));
+    let called = home.run(["call", "demo__echo", "text=ahoy", "--stdio", &serve()]);
+    let told = format!("{}{}", called.stdout, called.stderr);
+    assert!(called.code != Some(0) && told.contains("mcp__demo__echo") && told.contains("allow"), "{called:?}");
+}
+
+/// A gateway over HTTP.
+struct HttpGateway {
+    child: Child,
+    lines: std::io::Lines<BufReader<ChildStderr>>,
+}
+
+impl HttpGateway {
+    fn start(home: &TestHome) -> Self {
+        let mut command = home.command(["serve", "--http", "127.0.0.1:0"]);
+        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        Self { child, lines }
+    }
+
+    /// Returns the rest of the next line that contains a text.
+    fn line_after(&mut self, text: &str) -> String {
+        let found = self.lines.find_map(|line| line.unwrap().split_once(text).map(|(_, rest)| rest.to_owned()));
+        found.unwrap_or_else(|| panic!("no line with {text:?}"))
+    }
+
+    /// Ends it as a service manager does.
+    fn terminate(&mut self) {
+        assert!(Command::new("kill").arg(self.child.id().to_string()).status().unwrap().success());
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for HttpGateway {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn clients_over_http_share_one_server_process() {
+    let (home, marker) = home(&allow_all());
+    let mut gateway = HttpGateway::start(&home);
+    let url = gateway.line_after("listening on ");
+    let file = gateway.line_after("the token is in ");
+    let permissions = std::fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(permissions & 0o777, 0o600, "{file}");
+    let header = format!("Authorization=Bearer {}", std::fs::read_to_string(&file).unwrap().trim());
+    let refused = home.run(["tools", "--url", &url]);
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    std::thread::scope(|scope| {
+        let call = |number: usize| {
+            let text = format!("text=ahoy {number}");
+            home.run(["call", "demo__echo", &text, "--url", &url, "--header", &header])
+        };
+        let calls: Vec<_> = (0..5).map(|number| scope.spawn(move || (number, call(number)))).collect();
+        for called in calls {
+            let (number, called) = called.join().unwrap();
+            assert_eq!((called.code, called.stdout), (Some(0), format!("ahoy {number}\n")), "{}", called.stderr);
+        }
+    });
+    let servers = marked_processes(&marker);
+    assert_eq!(servers.len(), 1, "{servers:?}");
+    gateway.terminate();
+    assert!(poll_until(Duration::from_secs(20), || marked_processes(&marker).is_empty()));
+}
+
+#[test]
+fn only_loopback_addresses_are_served() {
+    let (home, _) = home(&allow_all());
+    for (address, complaint) in [("0.0.0.0:80", "not a loopback address"), ("harbour", "is not an address")] {
+        let ran = home.run(["serve", "--http", address]);
+        assert!(ran.code == Some(2) && ran.stderr.contains(complaint), "{ran:?}");
+    }
+}
+
+/// T58: other clients have `wharf serve` among their servers, and `wharf import` takes it over from them.
+#[test]
+fn gateway_among_its_own_servers_does_not_start_itself() {
+    let (home, marker) = home(&allow_all());
+    let mut config: Value = serde_json::from_str(&home.read(USER_CONFIG)).unwrap();
+    let entry = json!({"command": WHARF, "args": ["serve"], "env": { MARKER: marker }});
+    config["mcpServers"]["itself"] = entry;
+    home.write(USER_CONFIG, &config.to_string());
+    let whole = format!("{WHARF} serve");
+    let called = home.run(["call", "demo__echo", "text=ahoy", "--stdio", &whole]);
+    assert_eq!((called.code, called.stdout.as_str()), (Some(0), "ahoy\n"), "{called:?}");
+    let tested = CommandOutput::from(home.command(["serve"]).env("WHARF_SERVED", "1").output().unwrap());
+    assert!(tested.code == Some(2) && tested.stderr.contains("would serve itself"), "{tested:?}");
+    assert!(poll_until(Duration::from_secs(20), || marked_processes(&marker).is_empty()));
+}
