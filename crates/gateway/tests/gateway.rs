@@ -262,6 +262,17 @@ async fn batch_is_answered_as_a_batch() {
 }
 
 #[tokio::test]
+async fn response_that_is_ready_when_the_input_ends_is_written() {
+    let (gateway, _) = gateway().await;
+    let mut client = PipeClient::initialized(&gateway, "2025-06-18").await;
+    client.send(json!({"jsonrpc": "2.0", "id": 7, "method": "ping"})).await;
+    client.output.shutdown().await.unwrap();
+    assert_eq!(client.next().await, json!({"jsonrpc": "2.0", "id": 7, "result": {}}));
+    client.serving.await.unwrap().unwrap();
+    gateway.host().close().await;
+}
+
+#[tokio::test]
 async fn refused_call_tells_the_model_why() {
     let signals = WaitSignals::default();
     let host = Host::builder().local(ServerName::new("one").unwrap(), move || server("one", &signals));

@@ -2,13 +2,16 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use memchr::memchr;
 use serde_json::Value;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::Notify;
+use tokio::time::timeout;
 use wharf_wire::code;
 
 use crate::message::{ClientMessage, MessageKind, error_reply};
@@ -19,6 +22,9 @@ const MAX_LINE_BYTES: usize = 8 * 1024 * 1024;
 
 /// Maximum number of bytes waiting for a client that does not read. A single message may be larger.
 const MAX_WAITING_BYTES: usize = 8 * 1024 * 1024;
+
+/// Maximum time for writing what waits when the client's input has ended.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Serves one client of either era until its input ends. Requests in progress are cancelled then.
 ///
@@ -32,12 +38,19 @@ pub async fn serve_lines(
 ) -> io::Result<()> {
     let lines = Arc::new(LineOutbox::default());
     let mut client = PipeClient { service, out: Arc::clone(&lines), connection: None };
-    let ended = tokio::select! {
+    let mut writing = pin!(lines.write_lines(output));
+    let read = tokio::select! {
         read = client.read_lines(input) => read,
-        written = lines.write_lines(output) => written,
+        written = &mut writing => {
+            client.close();
+            return written;
+        }
     };
     client.close();
-    ended
+    lines.close();
+    // Responses that are ready are still written.
+    let written = timeout(FLUSH_TIMEOUT, writing).await.unwrap_or(Ok(()));
+    read.and(written)
 }
 
 /// A client and its connection, which its first request opens.
@@ -129,6 +142,7 @@ struct LineOutbox {
 struct LineOutboxState {
     waiting: VecDeque<Bytes>,
     bytes: usize,
+    is_closed: bool,
 }
 
 impl LineOutbox {
@@ -136,7 +150,13 @@ impl LineOutbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes messages until the client fails to read them.
+    /// Ends the writing once everything that waits is written.
+    fn close(&self) {
+        self.state().is_closed = true;
+        self.added.notify_one();
+    }
+
+    /// Writes messages until the outbox is closed, or the client fails to read them.
     async fn write_lines(&self, output: impl AsyncWrite + Unpin) -> io::Result<()> {
         tokio::select! {
             failed = self.write_waiting(output) => failed,
@@ -148,12 +168,15 @@ impl LineOutbox {
 
     async fn write_waiting(&self, mut output: impl AsyncWrite + Unpin) -> io::Result<()> {
         loop {
-            let batch = {
+            let (batch, is_closed) = {
                 let mut state = self.state();
                 state.bytes = 0;
-                std::mem::take(&mut state.waiting)
+                (std::mem::take(&mut state.waiting), state.is_closed)
             };
             if batch.is_empty() {
+                if is_closed {
+                    return Ok(());
+                }
                 self.added.notified().await;
                 continue;
             }
@@ -169,6 +192,9 @@ impl LineOutbox {
 impl Outbox for LineOutbox {
     fn send(&self, message: OutgoingMessage) {
         let mut state = self.state();
+        if state.is_closed {
+            return;
+        }
         if !state.waiting.is_empty() && state.bytes + message.text.len() > MAX_WAITING_BYTES {
             return self.full.notify_one();
         }
