@@ -60,13 +60,13 @@ impl DirtyLists {
     }
 }
 
-/// The last readable version of each of a server's lists.
+/// The last readable version of each of a server's lists. Cloning it copies no list.
 #[derive(Clone, Default)]
 pub(crate) struct FetchedLists {
-    pub tools: Option<Listing<ToolDefinition>>,
-    pub resources: Option<Listing<Resource>>,
-    pub templates: Option<Listing<ResourceTemplate>>,
-    pub prompts: Option<Listing<PromptDefinition>>,
+    pub tools: Option<Arc<Listing<ToolDefinition>>>,
+    pub resources: Option<Arc<Listing<Resource>>>,
+    pub templates: Option<Arc<Listing<ResourceTemplate>>>,
+    pub prompts: Option<Arc<Listing<PromptDefinition>>>,
     /// Lists that could not be read, with the error (escaped).
     pub failed: Vec<(ListName, String)>,
 }
@@ -283,13 +283,13 @@ impl ServerLister {
 
     /// Stores a list that was read, or records the error and keeps the previous list.
     fn store_list<T>(
-        kept: &mut Option<Listing<T>>,
+        kept: &mut Option<Arc<Listing<T>>>,
         failed: &mut Vec<(ListName, String)>,
         what: ListName,
         listed: Result<Listing<T>, CallError>,
     ) {
         match listed {
-            Ok(listing) => *kept = Some(listing),
+            Ok(listing) => *kept = Some(Arc::new(listing)),
             Err(error) => failed.push((what, error.to_string())),
         }
     }

@@ -281,14 +281,14 @@ fn lists_not_requested(lists: &FetchedLists, offered: &ServerCapabilities) -> Ve
 }
 
 /// Copies the list of an earlier connection if it has not been requested on this one.
-fn carry_over<T: Clone>(asked: &Option<Listing<T>>, listed: &mut Vec<T>, before: &[T]) {
+fn carry_over<T: Clone>(asked: &Option<Arc<Listing<T>>>, listed: &mut Vec<T>, before: &[T]) {
     if asked.is_none() {
         *listed = before.to_vec();
     }
 }
 
 fn take_list<T: Clone>(
-    listing: &Option<Listing<T>>,
+    listing: &Option<Arc<Listing<T>>>,
     name: ListName,
     withheld: &mut Vec<(ListName, wharf_client::WithheldEntry)>,
 ) -> Vec<T> {
