@@ -6,7 +6,7 @@ mod address;
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -90,11 +90,11 @@ impl Service for DemoService {
     }
 
     fn open_session(&self) -> Option<Arc<dyn ClientConnection>> {
-        Some(Arc::new(DemoConnection(Arc::new(self.root.for_session()?))))
+        Some(Arc::new(DemoConnection::new(self.root.for_session()?)))
     }
 
     fn open_request(&self, headers: &HeaderMap) -> Option<Arc<dyn ClientConnection>> {
-        Some(Arc::new(DemoConnection(Arc::new(self.root.for_request(header_params(headers))?))))
+        Some(Arc::new(DemoConnection::new(self.root.for_request(header_params(headers))?)))
     }
 }
 
@@ -105,12 +105,22 @@ fn header_params(headers: &HeaderMap) -> HeaderParams {
 }
 
 /// A server of one session or one request.
-struct DemoConnection(Arc<DemoServer>);
+struct DemoConnection {
+    server: Arc<DemoServer>,
+    /// The session's own stream. Tasks outlive their requests and refer to it.
+    session: OnceLock<Arc<dyn Outbox>>,
+}
+
+impl DemoConnection {
+    fn new(server: DemoServer) -> Self {
+        Self { server: Arc::new(server), session: OnceLock::new() }
+    }
+}
 
 impl ClientConnection for DemoConnection {
     fn receive(&self, message: ClientMessage, out: Arc<dyn wharf_serve::Outbox>) {
-        let out: Arc<dyn Outbox> = Arc::new(JsonOutbox(out));
-        self.0.handle(message.text(), &out);
+        let out: Arc<dyn Outbox> = Arc::new(JsonOutbox { out, session: self.session.get().cloned() });
+        self.server.handle(message.text(), &out);
     }
 
     fn admit(&self, request: &ClientMessage) -> Result<(), OutgoingMessage> {
@@ -118,7 +128,7 @@ impl ClientConnection for DemoConnection {
         let message = message.map_err(|error| outgoing(&not_json(&error).reply(Value::Null)))?;
         match classify(message).map_err(|reply| outgoing(&reply))? {
             IncomingMessage::Request(request) => {
-                let admitted = self.0.admit(&request).map(|_| ());
+                let admitted = self.server.admit(&request).map(|_| ());
                 admitted.map_err(|error| outgoing(&error.reply(request.id)))
             }
             _ => Ok(()),
@@ -126,23 +136,25 @@ impl ClientConnection for DemoConnection {
     }
 
     fn input_schema(&self, tool: &str) -> Option<RawJson> {
-        self.0.input_schema(tool).map(|schema| RawJson::new_unchecked(schema.to_string()))
+        self.server.input_schema(tool).map(|schema| RawJson::new_unchecked(schema.to_string()))
     }
 
     fn revision(&self) -> Option<Revision> {
-        self.0.negotiated()?.as_str().parse().ok()
+        self.server.negotiated()?.as_str().parse().ok()
     }
 
     fn attach(&self, out: Arc<dyn wharf_serve::Outbox>) -> io::Result<()> {
-        spawn_tide_changes(&self.0, Arc::new(JsonOutbox(out)))
+        let session: Arc<dyn Outbox> = Arc::new(JsonOutbox { out, session: None });
+        let session = self.session.get_or_init(|| session);
+        spawn_tide_changes(&self.server, Arc::clone(session))
     }
 
     fn cancel_pending(&self) {
-        self.0.cancel_pending();
+        self.server.cancel_pending();
     }
 
     fn close(&self) {
-        self.0.close();
+        self.server.close();
     }
 }
 
@@ -154,15 +166,19 @@ fn spawn_tide_changes(server: &Arc<DemoServer>, out: Arc<dyn Outbox>) -> io::Res
 }
 
 /// Writes the demo server's messages as text.
-struct JsonOutbox(Arc<dyn wharf_serve::Outbox>);
+struct JsonOutbox {
+    out: Arc<dyn wharf_serve::Outbox>,
+    /// The session's own stream, if there is a session.
+    session: Option<Arc<dyn Outbox>>,
+}
 
 impl Outbox for JsonOutbox {
     fn send(&self, message: Value) {
-        self.0.send(outgoing(&message));
+        self.out.send(outgoing(&message));
     }
 
     fn session_outbox(&self) -> Option<Arc<dyn Outbox>> {
-        Some(Arc::new(Self(self.0.session_outbox()?)))
+        self.session.clone()
     }
 }
 

@@ -32,7 +32,8 @@ pub(crate) struct CatalogView {
     pub templates: EntryList,
     tool_ids: HashMap<String, (ToolId, Option<RawJson>)>,
     prompt_ids: HashMap<String, (ServerName, String)>,
-    resource_servers: HashMap<String, ServerName>,
+    /// The server of each listed URI, and the URI there.
+    resource_ids: HashMap<String, (ServerName, String)>,
 }
 
 /// The encoded entries of a list.
@@ -55,7 +56,7 @@ impl CatalogView {
             templates: EntryList::default(),
             tool_ids: HashMap::new(),
             prompt_ids: HashMap::new(),
-            resource_servers: HashMap::new(),
+            resource_ids: HashMap::new(),
         };
         for tool in catalog.visible_tools() {
             let name = match names {
@@ -90,11 +91,14 @@ impl CatalogView {
         }
         for resource in &section.resources {
             // The same URI of a second server is offered under another one.
-            let is_taken = self.resource_servers.contains_key(&resource.uri);
+            let is_taken = self.resource_ids.contains_key(&resource.uri);
             let uri = if is_taken { format!("{}+{}", section.server, resource.uri) } else { resource.uri.clone() };
+            if self.resource_ids.contains_key(&uri) {
+                continue;
+            }
             if let Some(entry) = with_member(&resource.raw, "uri", &uri) {
                 self.resources.0.push(entry);
-                self.resource_servers.insert(uri, section.server.clone());
+                self.resource_ids.insert(uri, (section.server.clone(), resource.uri.clone()));
             }
         }
         self.templates.0.extend(section.templates.iter().map(|template| one_line(&template.raw)));
@@ -116,10 +120,8 @@ impl CatalogView {
     }
 
     /// Returns the server of a listed resource, and its URI there.
-    pub fn resource<'a>(&self, uri: &'a str) -> Option<(ServerName, &'a str)> {
-        let server = self.resource_servers.get(uri)?;
-        let own = uri.strip_prefix(server.as_str()).and_then(|rest| rest.strip_prefix('+'));
-        Some((server.clone(), own.unwrap_or(uri)))
+    pub fn resource(&self, uri: &str) -> Option<&(ServerName, String)> {
+        self.resource_ids.get(uri)
     }
 }
 

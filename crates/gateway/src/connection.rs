@@ -24,6 +24,9 @@ use crate::running_requests::{RunningRequests, StartRefusal};
 /// Maximum characters of a client's name in prompts and logs.
 const MAX_CLIENT_NAME_CHARS: usize = 100;
 
+/// Maximum number of messages in a batch.
+const MAX_BATCH_MESSAGES: usize = 100;
+
 pub(crate) struct GatewayConnection {
     shared: Arc<GatewayShared>,
     principal: Principal,
@@ -132,9 +135,10 @@ impl GatewayConnection {
 
     /// Starts the task that answers a request.
     fn start(&self, id: Bytes, message: ClientMessage, out: Arc<dyn Outbox>) {
-        if let Err(refusal) = self.running.reserve(&id) {
-            return out.send(error_response(&id, &start_error(refusal)));
-        }
+        let serial = match self.running.reserve(&id) {
+            Ok(serial) => serial,
+            Err(refusal) => return out.send(error_response(&id, &start_error(refusal))),
+        };
         let request = ClientRequest {
             shared: Arc::clone(&self.shared),
             caller: self.caller(),
@@ -146,14 +150,14 @@ impl GatewayConnection {
         let (running, era, own_id) = (Arc::clone(&self.running), self.era, id.clone());
         let task = self.shared.runtime.spawn(async move {
             let answer = answer_or_report(request).await;
-            if running.finish(&own_id) {
+            if running.finish(&own_id, serial) {
                 out.send(match answer {
                     Ok(result) => result_response(&own_id, &result, era),
                     Err(error) => error_response(&own_id, &error),
                 });
             }
         });
-        self.running.set_task(&id, task.abort_handle());
+        self.running.set_task(&id, serial, task.abort_handle());
     }
 
     fn caller(&self) -> ToolCaller {
@@ -163,9 +167,10 @@ impl GatewayConnection {
 
     fn receive_batch(&self, message: &ClientMessage, out: Arc<dyn Outbox>) {
         let allows = self.client().revision.is_some_and(Revision::allows_batches);
-        let items = split_batch(message.text()).filter(|items| allows && !items.is_empty());
+        let items =
+            split_batch(message.text()).filter(|items| allows && (1..=MAX_BATCH_MESSAGES).contains(&items.len()));
         let Some(items) = items else {
-            let complaint = "batches need a session initialized at 2025-03-26, and at least one message";
+            let complaint = "a batch needs a session initialized at 2025-03-26, and has 1 to 100 messages";
             return out.send(error_response(b"null", &rpc_error(code::INVALID_REQUEST, complaint)));
         };
         let out: Arc<dyn Outbox> = Arc::new(BatchOutbox { out, responses: Mutex::default() });

@@ -50,6 +50,7 @@ pub(crate) fn is_known(era: Era, method: &str) -> bool {
 
 /// Answers a request.
 pub(crate) async fn answer(request: &ClientRequest) -> Result<RawJson, RpcError> {
+    request.message.members().map_err(|why| invalid_params(format!("`params` cannot be read: {why}")))?;
     match &*request.message.method() {
         "tools/list" => request.list("tools", |view| &view.tools).await,
         "resources/list" => request.list("resources", |view| &view.resources).await,
@@ -107,7 +108,7 @@ impl ClientRequest {
     async fn read_resource(&self) -> Result<RawJson, RpcError> {
         let uri: String = self.required("uri")?;
         let view = self.shared.started_view().await;
-        let listed = view.resource(&uri).map(|(server, own)| (server, own.to_owned()));
+        let listed = view.resource(&uri).cloned();
         let by_template = || self.shared.host.catalog().template_server(&uri).map(|server| (server, uri.clone()));
         let Some((server, own)) = listed.or_else(by_template) else {
             let code = if self.era == Era::Stateless { code::INVALID_PARAMS } else { code::RESOURCE_NOT_FOUND };
@@ -135,8 +136,12 @@ impl ClientRequest {
                 server
             }),
             (Some("ref/resource"), _, Some(uri)) => {
-                let listed = view.resource(uri).map(|(server, _)| server);
-                listed.or_else(|| self.shared.host.catalog().template_server(uri))
+                let listed = view.resource(uri).cloned();
+                let found = listed.or_else(|| Some((self.shared.host.catalog().template_server(uri)?, uri.to_owned())));
+                found.map(|(server, own)| {
+                    reference["uri"] = own.into();
+                    server
+                })
             }
             _ => None,
         };

@@ -64,10 +64,14 @@ impl EventFeed {
 
     /// Adds a message. Returns it if the feed has ended.
     pub fn push(&self, message: OutgoingMessage) -> Result<(), OutgoingMessage> {
-        self.state().push(message)
+        let mut state = self.state();
+        state.push(message)?;
+        state.evict();
+        Ok(())
     }
 
-    /// Adds the last message and ends the feed atomically. Returns the message if the feed had ended before.
+    /// Adds the last message and ends the feed atomically. Returns the message if the feed had ended before. Nothing is
+    /// dropped for it, whatever its size: a reader that has read everything so far gets it.
     pub fn finish(&self, message: OutgoingMessage) -> Result<(), OutgoingMessage> {
         let mut state = self.state();
         let pushed = state.push(message);
@@ -135,14 +139,18 @@ impl FeedState {
         }
         self.bytes += message.text.len();
         self.buffered.push_back(message);
+        self.wake();
+        Ok(())
+    }
+
+    /// Drops the oldest messages over the limits.
+    fn evict(&mut self) {
         let is_over = |state: &Self| state.buffered.len() > MAX_BUFFERED_MESSAGES || state.bytes > MAX_BUFFERED_BYTES;
         while is_over(self) && self.buffered.len() > 1 {
             let oldest = self.buffered.pop_front();
             self.bytes -= oldest.map_or(0, |oldest| oldest.text.len());
             self.dropped += 1;
         }
-        self.wake();
-        Ok(())
     }
 
     /// Returns the number of the last message.
@@ -242,6 +250,16 @@ mod tests {
         assert!(feed.push(message(4)).is_err());
         assert_eq!([next(&feed, &mut third), next(&feed, &mut third), next(&feed, &mut third)], ["2", "3", "."]);
         assert!(feed.reopen(3).is_some() && feed.reopen(4).is_none());
+    }
+
+    #[test]
+    fn large_response_after_a_notification_is_delivered() {
+        let feed = EventFeed::default();
+        let mut reader = feed.open();
+        feed.push(message("progress")).unwrap();
+        feed.finish(OutgoingMessage::response("x".repeat(MAX_BUFFERED_BYTES + 1))).unwrap();
+        assert_eq!(next(&feed, &mut reader), "progress");
+        assert_eq!(next(&feed, &mut reader).len(), MAX_BUFFERED_BYTES + 1);
     }
 
     #[test]

@@ -68,7 +68,7 @@ pub struct HttpLimits {
 impl Default for HttpLimits {
     fn default() -> Self {
         Self {
-            header_bytes: 16 * 1024,
+            header_bytes: 64 * 1024,
             header_timeout: Duration::from_secs(75),
             body_bytes: 4 * 1024 * 1024,
             body_timeout: Duration::from_secs(30),

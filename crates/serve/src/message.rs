@@ -1,11 +1,12 @@
 //! Messages of clients: their envelope, and the replies to malformed ones.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use bytes::Bytes;
-use memchr::{memchr2, memmem};
+use memchr::{memchr, memchr2, memmem};
 use serde_json::{Map, Value, json};
-use wharf_wire::{Envelope, Fault, Id, JsonLimits, RawJson, code, object_members, scan};
+use wharf_wire::{Envelope, Fault, Id, JsonLimits, RawJson, code, object_members, scan, split_batch};
 
 use crate::service::OutgoingMessage;
 
@@ -15,6 +16,8 @@ pub struct ClientMessage {
     text: Bytes,
     envelope: Envelope,
     kind: MessageKind,
+    /// The members of the parameters, or the reason why they cannot be read. Filled on first use.
+    params: OnceLock<Result<Vec<(String, RawJson)>, String>>,
 }
 
 /// The kind of a message.
@@ -40,24 +43,32 @@ impl ClientMessage {
         let text = on_one_line(text);
         let envelope = match scan(&text) {
             Ok(envelope) => envelope,
-            Err(error) if error.fault == Fault::Batch => {
-                return Ok(Self { text, envelope: Envelope::default(), kind: MessageKind::Batch });
+            Err(error) if error.fault == Fault::Batch && split_batch(&text).is_some() => {
+                return Ok(Self::new(text, Envelope::default(), MessageKind::Batch));
             }
             Err(_) => return Err(explain(&text)),
         };
         let kind = match (envelope.id, envelope.method) {
             (Some(_), Some(_)) => MessageKind::Request,
             (None, Some(_)) => MessageKind::Notification,
-            _ => MessageKind::Response,
+            _ if envelope.result.is_some() || envelope.error.is_some() => MessageKind::Response,
+            _ => return Err(explain(&text)),
         };
+        if envelope.method.is_some() && envelope.method(&text).is_none() {
+            return Err(explain(&text));
+        }
         if kind == MessageKind::Request && !matches!(envelope.id(&text), Some(Id::Integer(_) | Id::Text(_))) {
             return Err(error_reply(&Value::Null, code::INVALID_REQUEST, "`id` must be a string or an integer"));
         }
-        let message = Self { text, envelope, kind };
+        let message = Self::new(text, envelope, kind);
         if kind == MessageKind::Request && !message.has_object_params() {
             return Err(error_reply(&message.id(), code::INVALID_PARAMS, "`params` must be an object"));
         }
         Ok(message)
+    }
+
+    fn new(text: Bytes, envelope: Envelope, kind: MessageKind) -> Self {
+        Self { text, envelope, kind, params: OnceLock::new() }
     }
 
     /// Reports whether the parameters are an object or missing.
@@ -90,18 +101,33 @@ impl ClientMessage {
         self.envelope.params.map(|span| span.slice(&self.text)).unwrap_or_default()
     }
 
-    /// Returns a member of the parameters, undecoded.
+    /// Returns the members of the parameters, undecoded.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason if they are invalid JSON, too complex, or have a key twice.
+    pub fn members(&self) -> Result<&[(String, RawJson)], &str> {
+        let read = || {
+            let Some(span) = self.envelope.params else { return Ok(Vec::new()) };
+            let params = span.to_shared_raw(&self.text);
+            let members = object_members(&params, &JsonLimits::default()).map_err(|error| error.to_string())?;
+            Ok(members.into_iter().map(|(key, value)| (key.into_owned(), value)).collect())
+        };
+        self.params.get_or_init(read).as_deref().map_err(String::as_str)
+    }
+
+    /// Returns a member of the parameters, undecoded. `None` also if the parameters cannot be read.
     pub fn param(&self, name: &str) -> Option<RawJson> {
-        let params = self.envelope.params?.to_shared_raw(&self.text);
-        let members = object_members(&params, &JsonLimits::default()).ok()?;
-        members.into_iter().find(|(key, _)| key == name).map(|(_, value)| value)
+        self.members().ok()?.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone())
     }
 
     /// Returns the version that a stateless request declares in its `_meta`.
     pub fn declared_version(&self) -> Option<String> {
         const KEY: &str = "io.modelcontextprotocol/protocolVersion";
-        // Requests of other revisions are not decoded.
-        memmem::find(self.params(), KEY.as_bytes())?;
+        // Requests of other revisions are not decoded. A backslash may hide the key.
+        if memmem::find(self.params(), KEY.as_bytes()).is_none() && memchr(b'\\', self.params()).is_none() {
+            return None;
+        }
         let meta: Map<String, Value> = self.param("_meta")?.decode(&JsonLimits::default()).ok()?;
         meta.get(KEY)?.as_str().map(str::to_owned)
     }
@@ -115,7 +141,7 @@ impl ClientMessage {
     /// Reports whether the message, or one of a batch, expects a response.
     pub fn has_request(&self) -> bool {
         match self.kind {
-            MessageKind::Batch => wharf_wire::split_batch(&self.text).is_some_and(|items| {
+            MessageKind::Batch => split_batch(&self.text).is_some_and(|items| {
                 let is_request = |item: Bytes| Self::parse(item).is_ok_and(|item| item.kind == MessageKind::Request);
                 items.into_iter().any(is_request)
             }),
@@ -125,7 +151,7 @@ impl ClientMessage {
 }
 
 /// Replaces line breaks, which JSON has between tokens only, so that the text can be forwarded as one line.
-fn on_one_line(text: Bytes) -> Bytes {
+pub(crate) fn on_one_line(text: Bytes) -> Bytes {
     if memchr2(b'\n', b'\r', &text).is_none() {
         return text;
     }
@@ -158,4 +184,50 @@ fn explain(text: &[u8]) -> OutgoingMessage {
 pub fn error_reply(id: &Value, code: i64, message: &str) -> OutgoingMessage {
     let text = json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}).to_string();
     OutgoingMessage::error(text, code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &'static str, expected: &str) {
+        let found = match ClientMessage::parse(Bytes::from_static(text.as_bytes())) {
+            Ok(message) => format!("{:?} {}", message.kind(), message.method()),
+            Err(reply) => reply.error_code.unwrap().to_string(),
+        };
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn messages_are_classified() {
+        check(r#"{"jsonrpc":"2.0","id":1,"method":"a"}"#, "Request a");
+        check(r#"{"jsonrpc":"2.0","method":"a","params":[]}"#, "Notification a");
+        check(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, "Response ");
+        check(r#"[{"jsonrpc":"2.0","id":1,"method":"a"}]"#, "Batch ");
+        check(r#"{"jsonrpc":"2.0","id":1}"#, "-32600");
+        check(r#"{"jsonrpc":"2.0","id":1,"method":42}"#, "-32600");
+        check(r#"{"jsonrpc":"2.0","id":null,"method":"a"}"#, "-32600");
+        check(r#"{"jsonrpc":"2.0","id":1,"method":"a","params":3}"#, "-32602");
+        check("[1,", "-32700");
+        check("{", "-32700");
+        check("42", "-32600");
+    }
+
+    #[test]
+    fn version_is_found_in_every_spelling() {
+        for key in ["io.modelcontextprotocol/protocolVersion", r"io.modelcontextprotocol\/protocolVersion"] {
+            let text = format!(r#"{{"id":1,"method":"a","params":{{"_meta":{{"{key}":"2026-07-28"}}}}}}"#);
+            let message = ClientMessage::parse(text.into()).unwrap();
+            assert_eq!(message.declared_version().as_deref(), Some("2026-07-28"), "{key}");
+        }
+    }
+
+    #[test]
+    fn no_message_has_a_line_break() {
+        let message = ClientMessage::parse(Bytes::from_static(b"{\n\"id\":1,\r\n\"method\":\"a\"}")).unwrap();
+        assert!(memchr2(b'\n', b'\r', message.text()).is_none());
+        let forged = OutgoingMessage::response("{\"a\":1}\n{\"id\":2,\"result\":{}}\r");
+        assert!(memchr2(b'\n', b'\r', &forged.text).is_none());
+    }
 }

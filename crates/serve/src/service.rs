@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use wharf_wire::{RawJson, Revision};
 
-use crate::message::ClientMessage;
+use crate::message::{ClientMessage, on_one_line};
 
 /// A server whose clients arrive over a transport.
 pub trait Service: Send + Sync + 'static {
@@ -65,7 +65,7 @@ pub trait Outbox: Send + Sync {
     }
 }
 
-/// A message to a client: JSON text without line breaks.
+/// A message to a client: JSON text. Line breaks are replaced, so that no server can end a line or an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutgoingMessage {
     /// The text.
@@ -79,16 +79,16 @@ pub struct OutgoingMessage {
 impl OutgoingMessage {
     /// A notification, or a request of the server.
     pub fn unsolicited(text: impl Into<Bytes>) -> Self {
-        Self { text: text.into(), is_response: false, error_code: None }
+        Self { text: on_one_line(text.into()), is_response: false, error_code: None }
     }
 
     /// The response to a request.
     pub fn response(text: impl Into<Bytes>) -> Self {
-        Self { text: text.into(), is_response: true, error_code: None }
+        Self { text: on_one_line(text.into()), is_response: true, error_code: None }
     }
 
     /// An error response.
     pub fn error(text: impl Into<Bytes>, code: i64) -> Self {
-        Self { text: text.into(), is_response: true, error_code: Some(code) }
+        Self { text: on_one_line(text.into()), is_response: true, error_code: Some(code) }
     }
 }

@@ -21,7 +21,7 @@ use crate::service::{ClientConnection, Outbox, OutgoingMessage, Service};
 const MAX_LINE_BYTES: usize = 8 * 1024 * 1024;
 
 /// Maximum number of bytes waiting for a client that does not read. A single message may be larger.
-const MAX_WAITING_BYTES: usize = 8 * 1024 * 1024;
+const MAX_WAITING_BYTES: usize = 32 * 1024 * 1024;
 
 /// Maximum time for writing what waits when the client's input has ended.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
@@ -84,41 +84,51 @@ impl PipeClient<'_> {
     }
 
     fn receive(&mut self, message: ClientMessage) {
-        let out = Arc::clone(&self.out) as Arc<dyn Outbox>;
-        match self.connection_for(&message) {
-            Ok(Some(PipeConnection::Session(connection))) => connection.receive(message, out),
-            Ok(Some(PipeConnection::Stateless(connection))) => {
-                let checked = if message.kind() == MessageKind::Request { connection.admit(&message) } else { Ok(()) };
-                match checked {
-                    Ok(()) => connection.receive(message, out),
-                    Err(reply) => self.out.send(reply),
+        match &self.connection {
+            Some(PipeConnection::Session(connection)) => connection.receive(message, self.outbox()),
+            Some(PipeConnection::Stateless(connection)) => {
+                if self.admit(&**connection, &message) {
+                    connection.receive(message, self.outbox());
                 }
             }
-            Ok(None) => {}
-            Err(reply) => self.out.send(reply),
+            None if message.kind() == MessageKind::Request => self.open(message),
+            None => {}
         }
     }
 
-    /// Returns the client's connection. Its first valid request decides the era.
-    fn connection_for(&mut self, message: &ClientMessage) -> Result<Option<&PipeConnection>, OutgoingMessage> {
-        if self.connection.is_none() && message.kind() == MessageKind::Request {
-            let is_handshake = message.declared_version().is_none() && message.method() != "server/discover";
-            self.connection = match is_handshake {
-                true => self.service.open_session().map(PipeConnection::Session),
-                false => self.service.open_request(&http::HeaderMap::new()).map(PipeConnection::Stateless),
-            };
-            let Some(connection) = &self.connection else {
-                let complaint = "this revision of the protocol is not supported";
-                return Err(error_reply(&message.id(), code::INVALID_REQUEST, complaint));
-            };
-            if let PipeConnection::Session(connection) = connection
-                && connection.attach(Arc::clone(&self.out) as _).is_err()
-            {
-                self.connection = None;
-                return Err(error_reply(&message.id(), code::INTERNAL, "cannot open a session"));
+    /// Answers a request before the era is known. The first one that is valid decides it.
+    fn open(&mut self, message: ClientMessage) {
+        let is_handshake = message.declared_version().is_none() && message.method() != "server/discover";
+        let opened = match is_handshake {
+            true => self.service.open_session(),
+            false => self.service.open_request(&http::HeaderMap::new()),
+        };
+        let Some(connection) = opened else {
+            let complaint = "this revision of the protocol is not supported";
+            return self.out.send(error_reply(&message.id(), code::INVALID_REQUEST, complaint));
+        };
+        if !is_handshake {
+            if self.admit(&*connection, &message) {
+                connection.receive(message, self.outbox());
+                self.connection = Some(PipeConnection::Stateless(connection));
             }
+            return;
         }
-        Ok(self.connection.as_ref())
+        connection.receive(message, self.outbox());
+        if connection.revision().is_none() || connection.attach(self.outbox()).is_err() {
+            return connection.close();
+        }
+        self.connection = Some(PipeConnection::Session(connection));
+    }
+
+    /// Checks a stateless request, and answers one that is refused.
+    fn admit(&self, connection: &dyn ClientConnection, message: &ClientMessage) -> bool {
+        let checked = if message.kind() == MessageKind::Request { connection.admit(message) } else { Ok(()) };
+        checked.map_err(|reply| self.out.send(reply)).is_ok()
+    }
+
+    fn outbox(&self) -> Arc<dyn Outbox> {
+        Arc::clone(&self.out) as _
     }
 
     fn close(&self) {

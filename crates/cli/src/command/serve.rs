@@ -4,9 +4,12 @@ mod token;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::ValueEnum;
+use tokio::time::timeout;
 use wharf::PromptPolicy;
 use wharf_gateway::{Gateway, GatewayOptions, NameScheme};
 use wharf_serve::{ClientAccess, HttpForm, HttpLimits, HttpServer, serve_lines};
@@ -102,11 +105,23 @@ fn environment_of_servers(environment: &Environment) -> Result<Environment, Fail
     Ok(environment)
 }
 
+/// Maximum time for writing what is left at the end.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+
 async fn serve_stdio(gateway: &Gateway) -> Result<(), Failure> {
     let input = protocol_pipes::input().map_err(Failure::other)?;
     let (output, written) = protocol_pipes::output().map_err(Failure::other)?;
-    let (served, written) = tokio::join!(serve_lines(gateway, input, output), written);
-    match served.and(written) {
+    let mut written = pin!(written);
+    let served = tokio::select! {
+        served = serve_lines(gateway, input, output) => served,
+        written = &mut written => written,
+    };
+    // A client that does not read does not hold up the end.
+    let served = match served {
+        Ok(()) => timeout(FLUSH_TIMEOUT, written).await.unwrap_or(Ok(())),
+        failed => failed,
+    };
+    match served {
         // The client closed its end first. Not an error.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         served => served.map_err(Failure::other),

@@ -23,7 +23,7 @@ fn home(permissions: &Value) -> (TestHome, String) {
 }
 
 fn allow_all() -> Value {
-    json!([{"tool": "*", "action": "allow"}])
+    json!([{"tool": "mcp__*", "action": "allow"}])
 }
 
 /// The command line of a gateway on a pipe.
@@ -61,7 +61,7 @@ fn server_of_every_revision_is_served() {
 
 #[test]
 fn call_that_needs_a_question_is_refused_with_the_rule_that_allows_it() {
-    let (home, _) = home(&json!([{"tool": "*", "action": "ask"}]));
+    let (home, _) = home(&json!([{"tool": "mcp__*", "action": "ask"}]));
     let called = home.run(["call", "demo__echo", "text=ahoy", "--stdio", &serve()]);
     let told = format!("{}{}", called.stdout, called.stderr);
     assert!(called.code != Some(0) && told.contains("mcp__demo__echo") && told.contains("allow"), "{called:?}");

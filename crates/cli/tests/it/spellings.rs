@@ -119,7 +119,7 @@ fn names_of_other_programs_are_suggested_by_meaning() {
     for (word, expected) in [
         ("doctor", "'why', 'status', 'validate'"),
         ("search", "'tools --search'"),
-        ("serve", "'demo-server'"),
+        ("gateway", "'serve'"),
         ("install", "'add', 'import'"),
     ] {
         let ran = run([word]);
