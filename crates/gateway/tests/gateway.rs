@@ -1,5 +1,7 @@
 //! A gateway over in-process servers, seen by clients of both eras on a pipe and over HTTP.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail the test")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -85,11 +85,10 @@ impl PipeClient<'_> {
 
     fn receive(&mut self, message: ClientMessage) {
         match &self.connection {
-            Some(PipeConnection::Session(connection)) => connection.receive(message, self.outbox()),
-            Some(PipeConnection::Stateless(connection)) => {
-                if self.admit(&**connection, &message) {
-                    connection.receive(message, self.outbox());
-                }
+            // The reply has been sent.
+            Some(PipeConnection::Stateless(connection)) if !self.admit(&**connection, &message) => {}
+            Some(PipeConnection::Session(connection) | PipeConnection::Stateless(connection)) => {
+                connection.receive(message, self.outbox());
             }
             None if message.kind() == MessageKind::Request => self.open(message),
             None => {}
