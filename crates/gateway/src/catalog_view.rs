@@ -10,7 +10,7 @@ use wharf::spec::{ServerName, ToolId};
 use wharf::wire::{JsonLimits, object_members};
 
 /// Maximum number of entries on a page.
-const PAGE_ENTRIES: usize = 1000;
+const MAX_PAGE_ENTRIES: usize = 1000;
 
 /// Names of tools and prompts at the gateway.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -132,7 +132,7 @@ impl EntryList {
             None => 0,
             Some(cursor) => cursor.strip_prefix("after-")?.parse().ok().filter(|start| *start <= self.0.len())?,
         };
-        let end = self.0.len().min(start + PAGE_ENTRIES);
+        let end = self.0.len().min(start + MAX_PAGE_ENTRIES);
         let next_cursor = (end < self.0.len()).then(|| format!("after-{end}"));
         Some(EntryPage { entries: &self.0[start..end], next_cursor })
     }

@@ -94,7 +94,7 @@ impl ClientRequest {
         if let Some(relay) = progress.clone() {
             options.request.progress = Some(Arc::new(move |progress| relay.report(&progress)));
         }
-        let called = boxed(self.shared.host.call(tool, &arguments, options)).await;
+        let called = box_future(self.shared.host.call(tool, &arguments, options)).await;
         if let Some(relay) = progress {
             relay.flush();
         }
@@ -156,7 +156,7 @@ impl ClientRequest {
     /// Sends a request to a server and returns its result.
     async fn forward(&self, server: &ServerName, method: &str, params: &Value) -> Result<RawJson, RpcError> {
         let params = RawJson::new_unchecked(params.to_string());
-        let result = boxed(self.shared.host.request(server, method, Some(&params), self.options())).await;
+        let result = box_future(self.shared.host.request(server, method, Some(&params), self.options())).await;
         result.map(|result| result.result).map_err(|error| host_error(&error))
     }
 
@@ -197,7 +197,7 @@ impl ClientRequest {
 }
 
 /// Boxes a future of the host, whose type is too deep for the compiler within another future.
-fn boxed<'a, T>(future: impl Future<Output = T> + Send + 'a) -> BoxFuture<'a, T> {
+fn box_future<'a, T>(future: impl Future<Output = T> + Send + 'a) -> BoxFuture<'a, T> {
     Box::pin(future)
 }
 
