@@ -2,8 +2,6 @@
 //!
 //! `wharf_serve` is the transport. There is no authentication: any process that reaches the port can call the tools.
 
-mod address;
-
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -20,8 +18,7 @@ use super::message::{IncomingMessage, Outbox, classify};
 use super::server::{DemoServer, DemoServerOptions, HeaderParams, not_json};
 use super::stdio::environment;
 
-pub use address::parse_loopback_address as parse_address;
-pub use wharf_serve::HttpForm;
+pub use wharf_serve::{HttpForm, parse_loopback_address as parse_address};
 
 /// Address and form to serve.
 #[derive(Debug, Clone, Copy)]

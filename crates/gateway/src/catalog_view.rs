@@ -1,6 +1,6 @@
 //! The catalog as clients see it: names across all servers, and lists that are encoded once.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use bytes::Bytes;
 use serde_json::json;
@@ -101,7 +101,9 @@ impl CatalogView {
                 self.resource_ids.insert(uri, (section.server.clone(), resource.uri.clone()));
             }
         }
-        self.templates.0.extend(section.templates.iter().map(|template| one_line(&template.raw)));
+        self.templates
+            .0
+            .extend(section.templates.iter().map(|template| Bytes::copy_from_slice(template.raw.as_bytes())));
     }
 
     /// Returns a tool by its name at the gateway.
@@ -141,10 +143,9 @@ impl EntryList {
 /// Returns an object with one member replaced and all others as they are. `None` if it is not an object.
 fn with_member(object: &RawJson, name: &str, value: &str) -> Option<Bytes> {
     let members = object_members(object, &JsonLimits::default()).ok()?;
-    let mut seen = HashSet::new();
     let mut text = format!("{{{}:{}", json!(name), json!(value));
     for (key, member) in &members {
-        if key != name && seen.insert(key) {
+        if key != name {
             text.push(',');
             text.push_str(&json!(key).to_string());
             text.push(':');
@@ -153,10 +154,6 @@ fn with_member(object: &RawJson, name: &str, value: &str) -> Option<Bytes> {
     }
     text.push('}');
     Some(text.into())
-}
-
-fn one_line(raw: &RawJson) -> Bytes {
-    Bytes::copy_from_slice(raw.as_bytes())
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod address;
 mod admission;
 mod event_feed;
 mod http;
@@ -17,6 +18,7 @@ mod service;
 mod stdio;
 
 pub use ::http::HeaderMap;
+pub use address::parse_loopback_address;
 pub use admission::{AllowedHosts, ClientAccess, HostRefusal};
 pub use http::{HttpForm, HttpLimits, HttpServer};
 pub use message::{ClientMessage, MessageKind, error_reply};

@@ -3,7 +3,7 @@
 mod token;
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use clap::ValueEnum;
 use tokio::time::timeout;
 use wharf::PromptPolicy;
 use wharf_gateway::{Gateway, GatewayOptions, NameScheme};
-use wharf_serve::{ClientAccess, HttpForm, HttpLimits, HttpServer, serve_lines};
+use wharf_serve::{ClientAccess, HttpForm, HttpLimits, HttpServer, parse_loopback_address, serve_lines};
 use wharf_spec::{Environment, UntrustedText};
 
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
@@ -73,7 +73,6 @@ pub async fn run(args: &ServeArgs, session: &CommandSession) -> CommandResult {
     };
     let host = start_managed(session, &known.entries, options).await?;
     let mut options = GatewayOptions::default();
-    options.version = env!("CARGO_PKG_VERSION").to_owned();
     options.names = match args.names {
         ServedNames::Server => NameScheme::Server,
         ServedNames::Plain => NameScheme::Plain,
@@ -145,19 +144,4 @@ async fn serve_http(session: &CommandSession, gateway: Gateway, address: SocketA
     // A signal ends the command.
     server.run(std::future::pending()).await;
     Ok(())
-}
-
-/// Parses an address such as `127.0.0.1:8089`, `localhost:0`, `:8089` or `8089`.
-fn parse_loopback_address(text: &str) -> Result<SocketAddr, String> {
-    let address = text.parse().ok().or_else(|| {
-        let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
-        let is_loopback = host.is_empty() || host.eq_ignore_ascii_case("localhost");
-        is_loopback.then(|| Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port.parse().ok()?))).flatten()
-    });
-    let address: SocketAddr =
-        address.ok_or_else(|| format!("`{text}` is not an address; write one such as 127.0.0.1:8089"))?;
-    if !address.ip().is_loopback() {
-        return Err(format!("{} is not a loopback address: other machines cannot be served yet", address.ip()));
-    }
-    Ok(address)
 }

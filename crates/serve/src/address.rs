@@ -1,4 +1,4 @@
-//! Parses the address of `--http` and `--sse`.
+//! Parses the address to listen on.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -6,12 +6,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 ///
 /// # Errors
 ///
-/// Returns a sentence for anything but loopback: the server has no authentication and must not be open to the network.
+/// Returns a sentence for anything but loopback: without TLS, no other machine is served.
 pub fn parse_loopback_address(text: &str) -> Result<SocketAddr, String> {
     let address = parse_with_default_host(text)
         .ok_or_else(|| format!("`{text}` is not an address; write one such as 127.0.0.1:8080"))?;
     if !address.ip().is_loopback() {
-        return Err(format!("{} is not a loopback address, and this server has no authentication", address.ip()));
+        return Err(format!("{} is not a loopback address, and other machines cannot be served", address.ip()));
     }
     Ok(address)
 }
