@@ -16,7 +16,7 @@ use bytes::Bytes;
 use tokio::sync::Semaphore;
 
 use crate::low_priority::LowPriorityThread;
-use crate::throttle::ReceiveThrottle;
+use crate::throttle::{ReceiveThrottle, SharedThrottle};
 
 /// Messages of at least this many bytes are counted.
 pub(crate) const MIN_COUNTED_BYTES: usize = 16 << 10;
@@ -25,7 +25,7 @@ pub(crate) const LARGE_MESSAGE_BYTES: usize = 384 << 10;
 
 /// A byte budget shared by all connections created with it. Clones share the same budget.
 #[derive(Clone)]
-pub struct ByteBudget(Arc<BudgetCounter>);
+pub struct ByteBudget(Arc<HostBudget>);
 
 /// The error for a message that was discarded because a budget has no room for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,23 +57,26 @@ impl fmt::Display for BudgetExceeded {
 
 impl std::error::Error for BudgetExceeded {}
 
-struct BudgetCounter {
-    limit: usize,
-    used: AtomicUsize,
+/// What all servers with one budget share.
+struct HostBudget {
+    counter: BudgetCounter,
     /// Reads large messages.
     reader: LowPriorityThread,
     /// Serializes the readers of large messages.
     turns: Semaphore,
+    /// Serializes those that pause.
+    paused_turns: Semaphore,
+    throttle: Arc<SharedThrottle>,
+}
+
+struct BudgetCounter {
+    limit: usize,
+    used: AtomicUsize,
 }
 
 impl BudgetCounter {
-    fn new(limit: usize) -> Arc<Self> {
-        Arc::new(Self {
-            limit,
-            used: AtomicUsize::new(0),
-            reader: LowPriorityThread::default(),
-            turns: Semaphore::new(1),
-        })
+    fn new(limit: usize) -> Self {
+        Self { limit, used: AtomicUsize::new(0) }
     }
 
     /// Adds bytes if the sum stays within the limit. Reports whether it does.
@@ -90,25 +93,31 @@ impl BudgetCounter {
 impl ByteBudget {
     /// Creates a budget of this many bytes.
     pub fn new(limit: usize) -> Self {
-        Self(BudgetCounter::new(limit))
+        Self(Arc::new(HostBudget {
+            counter: BudgetCounter::new(limit),
+            reader: LowPriorityThread::default(),
+            turns: Semaphore::new(1),
+            paused_turns: Semaphore::new(1),
+            throttle: Arc::new(SharedThrottle::new()),
+        }))
     }
 
     /// Returns the size of the budget in bytes.
     pub fn limit(&self) -> usize {
-        self.0.limit
+        self.0.counter.limit
     }
 
     /// Returns the number of bytes in use.
     pub fn used(&self) -> usize {
-        self.0.used.load(Ordering::Relaxed)
+        self.0.counter.used.load(Ordering::Relaxed)
     }
 
     /// Creates the budget of one server, with its own limit.
     pub(crate) fn for_server(&self, limit: usize) -> ServerBudget {
         ServerBudget {
-            server: BudgetCounter::new(limit),
+            server: Arc::new(BudgetCounter::new(limit)),
             host: Arc::clone(&self.0),
-            pace: Arc::new(ReceiveThrottle::new()),
+            pace: Arc::new(ReceiveThrottle::new(Arc::clone(&self.0.throttle))),
         }
     }
 }
@@ -123,7 +132,7 @@ impl fmt::Debug for ByteBudget {
 #[derive(Clone)]
 pub(crate) struct ServerBudget {
     server: Arc<BudgetCounter>,
-    host: Arc<BudgetCounter>,
+    host: Arc<HostBudget>,
     pace: Arc<ReceiveThrottle>,
 }
 
@@ -161,10 +170,19 @@ impl ServerBudget {
         self.host.reader.run(work).await
     }
 
-    /// Yields to all other ready tasks; called by a reader that has much to read. Such readers resume one at a time, so
-    /// that twenty of them delay a small message no more than one does.
+    /// Yields to all other ready tasks, and pauses if the server exceeds its rate; called by a reader that has much to
+    /// read. Such readers resume one at a time, so that twenty of them delay a small message no more than one does.
+    /// Those that pause have their own queue, which delays no other reader.
     pub async fn wait_for_turn(&self) {
-        // The semaphore is never closed.
+        // The semaphores are never closed.
+        if self.pace.required_pause().is_some() {
+            let _turn = self.host.paused_turns.acquire().await;
+            // Other readers have read since.
+            if let Some(pause) = self.pace.required_pause() {
+                tokio::time::sleep(pause).await;
+            }
+            return;
+        }
         let _turn = self.host.turns.acquire().await;
         tokio::task::yield_now().await;
     }
@@ -188,7 +206,7 @@ impl BudgetCharge {
     ///
     /// [`BudgetExceeded`] if the server's or the host's budget has no room.
     pub fn resize(&mut self, bytes: usize) -> Result<(), BudgetExceeded> {
-        let ServerBudget { server, host, .. } = &self.budget;
+        let (server, host) = (&self.budget.server, &self.budget.host.counter);
         if let Some(more) = bytes.checked_sub(self.bytes) {
             if !server.add(more) {
                 return Err(BudgetExceeded { scope: BudgetScope::Server, limit: server.limit });

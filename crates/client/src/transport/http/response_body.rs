@@ -62,10 +62,7 @@ impl ReadTurn {
         self.0 += bytes;
         if self.0 > BYTES_PER_TURN {
             budget.throttle().record_large(std::mem::take(&mut self.0));
-            match budget.throttle().required_pause() {
-                Some(pause) => tokio::time::sleep(pause).await,
-                None => budget.wait_for_turn().await,
-            }
+            budget.wait_for_turn().await;
         }
     }
 }

@@ -158,16 +158,12 @@ impl StdioDriver {
             return Poll::Pending;
         }
         let mut end = ready!(self.poll_delivered(context));
-        if self.read_blocked_on.is_none()
-            && let Some(pause) = self.engine.budget().throttle().required_pause()
-        {
-            self.read_blocked_on = Some(Box::pin(async move {
-                tokio::time::sleep(pause).await;
-                Ok(None)
-            }));
-        }
         let (mut reads, mut began) = (0, None);
         while end.is_pending() && self.read_blocked_on.is_none() {
+            if self.engine.budget().throttle().required_pause().is_some() {
+                self.wait_for_turn();
+                break;
+            }
             // One read is the common case and needs no clock.
             if reads == MAX_READS_PER_POLL
                 || (reads > 0 && began.get_or_insert_with(Instant::now).elapsed() > MAX_POLL_TIME)
@@ -264,7 +260,6 @@ impl StdioDriver {
                     }
                 }
                 LineFrame::Large(message) => {
-                    self.engine.budget().throttle().record_large(message.len());
                     let engine = Arc::clone(&self.engine);
                     self.read_blocked_on =
                         Some(Box::pin(async move { engine.deliver_by_size(message).await.map(|()| None) }));

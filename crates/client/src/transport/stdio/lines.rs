@@ -108,6 +108,9 @@ impl LineSplitter {
         let larger = (self.buffer.len() * 2).min(self.limit + USUAL_BUFFER_BYTES).max(self.filled + MAX_READ_BYTES);
         match self.charge.resize(larger - USUAL_BUFFER_BYTES) {
             Ok(()) => {
+                if self.buffer.len() == USUAL_BUFFER_BYTES {
+                    self.budget.throttle().record_large(self.filled);
+                }
                 self.buffer.reserve_exact(larger - self.buffer.len());
                 self.buffer.resize(larger, 0);
             }
@@ -122,9 +125,12 @@ impl LineSplitter {
         std::mem::replace(&mut self.buffer, vec![0; USUAL_BUFFER_BYTES])
     }
 
-    /// Records the number of bytes read.
+    /// Records the number of bytes read. Those of a large line count while they arrive.
     pub fn record_read(&mut self, count: usize) {
         self.filled += count;
+        if self.buffer.len() > USUAL_BUFFER_BYTES && self.oversized.is_none() {
+            self.budget.throttle().record_large(count);
+        }
     }
 
     /// Returns the input that must be scanned before [`LineSplitter::next`] can continue, and the scanner to do so,

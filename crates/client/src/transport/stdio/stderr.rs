@@ -142,10 +142,8 @@ pub(super) fn spawn_reader(
                     let mut rest = &buffer[..count];
                     while !rest.is_empty() {
                         rest = locked().push(rest, budget.throttle());
-                        match budget.throttle().required_pause() {
-                            Some(pause) => tokio::time::sleep(pause).await,
-                            None if rest.is_empty() => {}
-                            None => budget.wait_for_turn().await,
+                        if !rest.is_empty() || budget.throttle().required_pause().is_some() {
+                            budget.wait_for_turn().await;
                         }
                     }
                 }
@@ -182,6 +180,7 @@ impl Drop for StderrReader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::throttle::SharedThrottle;
 
     fn ring(line_limit: usize, limit: usize, secret: &str) -> StderrBuffer {
         let mut limits = Limits::default();
@@ -192,7 +191,7 @@ mod tests {
     }
 
     fn push(ring: &mut StderrBuffer, mut bytes: &[u8]) {
-        let pace = ReceiveThrottle::new();
+        let pace = ReceiveThrottle::new(Arc::new(SharedThrottle::new()));
         while !bytes.is_empty() {
             bytes = ring.push(bytes, &pace);
         }
