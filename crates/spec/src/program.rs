@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::Environment;
+use crate::repository::repository_root;
 
 /// The error number of a file that is neither a binary nor a script with an interpreter.
 const ENOEXEC: i32 = 8;
@@ -31,8 +32,8 @@ pub enum ProgramError {
 
 /// Returns the file that a command resolves to. A path is resolved against `base`, a name is looked up in `path`.
 ///
-/// Skips relative entries of `path` and entries inside the working directory, so that a repository cannot shadow the
-/// user's programs.
+/// Skips relative entries of `path` and entries inside the working directory or its repository, also through links, so
+/// that a repository cannot shadow the user's programs.
 ///
 /// # Errors
 /// Returns a [`ProgramError`] if no executable file is found.
@@ -80,16 +81,24 @@ pub fn trusted_path(path: &OsStr, surroundings: &Environment) -> OsString {
 
 fn trusted_entries(path: &OsStr, surroundings: &Environment) -> impl Iterator<Item = PathBuf> {
     let project = untrusted_directory(surroundings);
-    std::env::split_paths(path)
-        .filter(move |entry| entry.is_absolute() && !project.is_some_and(|project| entry.starts_with(project)))
+    std::env::split_paths(path).filter(move |entry| {
+        let is_inside = |project: &PathBuf| resolve_links(entry).starts_with(project);
+        entry.is_absolute() && !project.as_ref().is_some_and(is_inside)
+    })
 }
 
-/// Returns the directory from which programs are not found by name: the working directory, unless it is the home
-/// directory or one of its ancestors, where users keep their own programs.
-fn untrusted_directory(surroundings: &Environment) -> Option<&Path> {
-    let home = surroundings.var("HOME").map(Path::new);
-    let is_home = home.is_some_and(|home| home.starts_with(&surroundings.cwd));
-    (!is_home && surroundings.cwd.parent().is_some()).then_some(surroundings.cwd.as_path())
+/// Returns the directory from which programs are not found by name: the repository of the working directory, or the
+/// working directory itself. The home directory and its ancestors are trusted: users keep their own programs there.
+fn untrusted_directory(surroundings: &Environment) -> Option<PathBuf> {
+    let (home, cwd) = (surroundings.var("HOME").map(Path::new), resolve_links(&surroundings.cwd));
+    let is_home = home.is_some_and(|home| resolve_links(home).starts_with(&cwd));
+    let outermost = repository_root(&cwd, home).unwrap_or(&cwd);
+    (!is_home && cwd.parent().is_some()).then(|| outermost.to_owned())
+}
+
+/// Returns a path without links and `..`, as far as it exists.
+fn resolve_links(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 fn check_executable(file: &Path) -> io::Result<()> {
@@ -130,7 +139,7 @@ mod tests {
             ("/home/u", "/tmp", Some("/tmp")),
         ] {
             let surroundings = surroundings(home, Path::new(cwd));
-            assert_eq!(untrusted_directory(&surroundings), expected.map(Path::new), "{home} {cwd}");
+            assert_eq!(untrusted_directory(&surroundings), expected.map(PathBuf::from), "{home} {cwd}");
         }
     }
 
@@ -139,6 +148,24 @@ mod tests {
         let surroundings = surroundings("/home/u", Path::new("/work/repo"));
         let path = OsStr::new("bin:/work/repo/node_modules/.bin:.::/usr/bin:/work/repository/bin:/bin");
         assert_eq!(trusted_path(path, &surroundings), "/usr/bin:/work/repository/bin:/bin");
+    }
+
+    #[test]
+    fn inherited_path_drops_entries_that_lead_into_the_repository() {
+        let root = std::env::temp_dir().join(format!("wharf-repository-{}", std::process::id()));
+        let (sub, bin, outside) = (root.join("repo/sub"), root.join("repo/bin"), root.join("bin"));
+        for directory in [&sub, &bin, &outside, &root.join("repo/.git")] {
+            std::fs::create_dir_all(directory).unwrap();
+        }
+        let link = root.join("link");
+        std::os::unix::fs::symlink(&bin, &link).unwrap();
+        let detour = root.join("bin/../repo/bin");
+        let path = std::env::join_paths([&bin, &link, &detour, &outside]).unwrap();
+        let inherited = trusted_path(&path, &surroundings("/home/u", &sub));
+        let at_home = trusted_path(&path, &surroundings(root.to_str().unwrap(), &root));
+        std::fs::remove_dir_all(&root).unwrap();
+        assert_eq!(inherited, outside.as_os_str());
+        assert_eq!(at_home, path);
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use wharf_spec::repository_root;
+
 /// Files of a project, relative to its directory.
 const PROJECT_FILES: [&str; 2] = [".mcp.json", ".wharf/config.json"];
 
@@ -14,15 +16,6 @@ pub fn find_project_directory(cwd: &Path, home: Option<&Path>) -> PathBuf {
     let has_file = |directory: &&Path| PROJECT_FILES.iter().any(|file| has_entry(directory, file));
     let mut within = cwd.ancestors().take_while(|directory| directory.starts_with(root));
     within.find(has_file).unwrap_or(root).to_owned()
-}
-
-/// Returns the root of the repository that a directory is in. A repository at the home directory or above does not
-/// count.
-pub fn repository_root<'a>(directory: &'a Path, home: Option<&Path>) -> Option<&'a Path> {
-    let home = home.map(|home| home.canonicalize().unwrap_or_else(|_| home.to_owned()));
-    let is_home_or_above = |directory: &Path| home.as_ref().is_some_and(|home| home.starts_with(directory));
-    let mut candidates = directory.ancestors().take_while(|directory| !is_home_or_above(directory));
-    candidates.find(|directory| has_entry(directory, ".git"))
 }
 
 /// Reports whether a file, a directory or a link exists, valid or not.

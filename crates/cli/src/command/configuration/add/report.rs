@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use wharf_config::edit::ConfigChange;
 use wharf_config::{Config, Layer, load};
-use wharf_spec::ServerName;
+use wharf_spec::{ServerName, repository_root};
 
 use crate::command::configuration::undo::{add_json_command, shell_quote};
 use crate::masking::literal_secrets;
@@ -12,7 +12,6 @@ use wharf_terminal::config_context::home_directory;
 use wharf_terminal::config_scope::{ConfigScope, WrittenEntry};
 use wharf_terminal::display_path::display_path;
 use wharf_terminal::failure::Failure;
-use wharf_terminal::project_directory::repository_root;
 use wharf_terminal::session::CommandSession;
 use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 
