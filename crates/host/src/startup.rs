@@ -14,6 +14,8 @@ use crate::supervise::ServerState;
 const EXTRA_TIME_DIVISOR: u32 = 8;
 /// Time to wait for a server whose tools are known from an earlier start, while no server is ready.
 const KNOWN_SERVER_TIMEOUT: Duration = Duration::from_secs(1);
+/// Minimum time to wait for a server whose tools are not known: programs that need an interpreter start in less.
+const MIN_UNKNOWN_SERVER_WAIT: Duration = Duration::from_secs(1);
 
 /// Waits until every starting server is listed, has failed or has taken longer than the ready ones. See
 /// [`Host::wait_for_startup`](crate::Host::wait_for_startup). Cancel-safe.
@@ -49,8 +51,9 @@ fn is_starting(server: &Arc<Server>) -> bool {
 /// Returns the time until which to wait for a starting server. `None` is unlimited.
 fn deadline(context: &HostContext, server: &Server, ready: Option<Duration>) -> Option<Instant> {
     let is_known = || context.publisher.peek().section(server.name.as_str()).is_some();
-    let time = match ready {
-        Some(longest) => longest + longest / EXTRA_TIME_DIVISOR,
+    let time = match ready.map(|longest| longest + longest / EXTRA_TIME_DIVISOR) {
+        Some(time) if is_known() => time,
+        Some(time) => time.max(MIN_UNKNOWN_SERVER_WAIT),
         None if is_known() => KNOWN_SERVER_TIMEOUT,
         None => return None,
     };

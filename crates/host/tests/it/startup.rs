@@ -78,6 +78,17 @@ async fn broken_and_slow_servers_do_not_delay_a_good_one() {
     host.close().await;
 }
 
+/// A server in an interpreted language beside a fast one.
+#[tokio::test(start_paused = true)]
+async fn server_with_unknown_tools_is_waited_for_beside_a_fast_one() {
+    let times = [("fast", 20), ("python", 600), ("slow", 20_000)];
+    let host = host_with(times.map(|(name, time)| (name, starting_after(name, Duration::from_millis(time))))).await;
+    let began = Instant::now();
+    host.wait_for_startup().await;
+    assert_eq!((host.catalog().tools().count(), began.elapsed().as_millis()), (2, 1000));
+    host.close().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn similarly_fast_servers_are_all_waited_for() {
     let times = [1000, 1100, 1200, 1300].map(Duration::from_millis);
