@@ -490,8 +490,9 @@ impl Host {
     }
 
     /// Waits for the servers that are starting, except for slow ones: once a server is ready, the others have an eighth
-    /// more time than it needed. Does not wait for a server whose attempt has ended before. Before any server is ready
-    /// the wait is unlimited for a server whose tools are not known, and one second for the others.
+    /// more time than it needed, and at least a second if their tools are not known. Does not wait for a server whose
+    /// attempt has ended before. Before any server is ready the wait is unlimited for a server whose tools are not known,
+    /// and one second for the others.
     ///
     /// # Cancel safety
     ///

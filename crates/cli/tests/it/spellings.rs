@@ -30,6 +30,15 @@ fn tool_with_one_server_needs_no_server() {
     }
 }
 
+/// A server that never answers is not waited for once another has the tool.
+#[test]
+fn call_by_tool_name_does_not_wait_for_a_silent_server() {
+    let home = TestHome::with_servers(&json!({ "quay": working(), "silent": shell("exec sleep 1000") }));
+    let called = home.run_line("call echo text=hi --timeout 600");
+    assert_eq!((called.code, called.stdout.trim()), (Some(0), "hi"), "{called:?}");
+    assert!(called.stderr.contains("silent is not ready yet"), "{called:?}");
+}
+
 /// U10.
 #[test]
 fn cached_catalogs_start_only_the_owner_of_a_tool() {

@@ -1,5 +1,6 @@
 //! Finds the server of a tool that is given without one.
 
+use wharf::ServerState;
 use wharf::catalog::ToolFilter;
 use wharf_spec::ServerEntry;
 
@@ -34,17 +35,35 @@ pub async fn start_owner<'a>(
         return Ok((OneShotHost::start(session, vec![owner.clone()], with).await?, owner));
     }
     let hosted = OneShotHost::start(session, entries, with).await?;
-    for entry in hosted.entries() {
-        // All servers start in parallel. The failure of another server does not matter here.
-        let _ = hosted.ready(&entry.name).await;
+    // All servers start in parallel. A slow one matters only if no other has the tool.
+    hosted.host.wait_for_startup().await;
+    if listed_owners(&hosted, tool).is_empty() {
+        for entry in hosted.entries() {
+            // The failure of another server does not matter here.
+            let _ = hosted.ready(&entry.name).await;
+        }
     }
+    let catalog = hosted.host.catalog();
+    let known = || catalog.sections().iter().flat_map(|section| &section.tools).map(|tool| tool.id.tool.to_string());
+    let owner = single_owner(tool, &listed_owners(&hosted, tool), || known().collect())?;
+    let is_starting = |entry: &&ServerEntry| {
+        hosted.host.status_of(entry.name.as_str()).is_ok_and(|status| status.state == ServerState::Connecting)
+    };
+    for entry in hosted.entries().iter().filter(is_starting) {
+        let name = &entry.name;
+        session
+            .console
+            .warn(format_args!("{name} is not ready yet, so its tools were not considered (wharf test {name})"));
+    }
+    Ok((hosted, owner))
+}
+
+/// Returns the servers whose lists have the tool.
+fn listed_owners<'a>(hosted: &'a OneShotHost<'_>, tool: &str) -> Vec<&'a ServerEntry> {
     let catalog = hosted.host.catalog();
     let has_tool =
         |entry: &&ServerEntry| catalog.section(entry.name.as_str()).is_some_and(|section| section.tool(tool).is_some());
-    let owners: Vec<&ServerEntry> = hosted.entries().iter().filter(has_tool).collect();
-    let known = || catalog.sections().iter().flat_map(|section| &section.tools).map(|tool| tool.id.tool.to_string());
-    let owner = single_owner(tool, &owners, || known().collect())?;
-    Ok((hosted, owner))
+    hosted.entries().iter().filter(has_tool).collect()
 }
 
 fn read_catalog(session: &CommandSession, entry: &ServerEntry) -> Option<CachedCatalog> {
