@@ -373,6 +373,41 @@ async fn completed_page_resumes_all_waiting_calls() {
     connection.close().await;
 }
 
+/// G9.
+#[tokio::test(start_paused = true)]
+async fn page_error_without_valid_pages_is_returned_as_sent() {
+    struct PageReader;
+    impl Elicitor for PageReader {
+        fn supports_pages(&self) -> bool {
+            true
+        }
+        fn elicit(&self, _: RequestSource<'_>, _question: Elicitation) -> BoxedFuture<ElicitationResponse> {
+            panic!("an error without valid pages asks nothing");
+        }
+    }
+    for data in [json!({ "why": "closed" }), json!("closed"), json!({ "elicitations": [{ "mode": "url" }] })] {
+        let sent = data.clone();
+        let server = Scripted(move |message: Value, outbox: &ClientSender| {
+            if opened(&message, outbox, false) && message["method"] == "tools/call" {
+                let error = json!({ "code": -32042, "message": "no entry", "data": sent });
+                outbox.send(json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }).to_string());
+            }
+        });
+        let mut options = ConnectOptions::default();
+        options.name = "scripted".to_owned();
+        options.services = ClientServices::default().elicitation(PageReader);
+        let connection = connect_local(server, options).await.unwrap();
+        let error = match call(&connection, "a").await.map(drop) {
+            Err(CallError::ErrorResponse(error)) => error,
+            other => panic!("{data}: {other:?}"),
+        };
+        assert_eq!((error.code, error.message.as_str()), (-32042, "no entry"));
+        let received: Value = serde_json::from_str(error.data.unwrap().as_str()).unwrap();
+        assert_eq!(received, data);
+        connection.close().await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn invalid_call_sends_nothing() {
     let seen = Seen::default();

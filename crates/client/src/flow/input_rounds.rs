@@ -99,7 +99,8 @@ pub(super) fn requires_pages(connection: &Connection, error: &RpcError) -> bool 
     error.code == code::URL_ELICITATION_REQUIRED && elicitor.as_ref().is_some_and(|elicitor| elicitor.supports_pages())
 }
 
-/// Shows every page to the user, and waits until the server or the user reports that it is done.
+/// Shows every page to the user, and waits until the server or the user reports that it is done. An error whose data
+/// lists no valid pages is returned as the server sent it.
 pub(super) async fn visit_pages(
     connection: &Connection,
     error: RpcError,
@@ -112,14 +113,17 @@ pub(super) async fn visit_pages(
     }
     let limits = connection.limits();
     let data = error.data.clone().unwrap_or_else(RawJson::empty_object);
-    let pages: WireUrlElicitations = data.decode(&limits.bounds)?;
-    if pages.elicitations.is_empty() || pages.elicitations.len() > limits.round_questions {
+    let Ok(WireUrlElicitations { elicitations }) = data.decode(&limits.bounds) else {
+        return Err(CallError::ErrorResponse(error));
+    };
+    if elicitations.is_empty() || elicitations.len() > limits.round_questions {
         return Err(CallError::ErrorResponse(error));
     }
-    for page in pages.elicitations {
-        let page = RawJson::parse(page.get().to_owned()).map_err(|error| CallError::Protocol(error.to_string()))?;
-        while_connected(connection, visit_page(connection, UrlRequest::from_raw(page, &limits.bounds)?, call))
-            .await??;
+    for page in elicitations {
+        let page = RawJson::parse(page.get().to_owned()).ok();
+        let page = page.and_then(|page| UrlRequest::from_raw(page, &limits.bounds).ok());
+        let Some(page) = page else { return Err(CallError::ErrorResponse(error)) };
+        while_connected(connection, visit_page(connection, page, call)).await??;
     }
     Ok(())
 }
