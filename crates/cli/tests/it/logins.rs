@@ -42,7 +42,8 @@ fn project_server_has_separate_logins() {
     let shown = scene.run(&["approve", "--json"]).json();
     let digest = shown["items"][0]["digest"].as_str().unwrap().to_owned();
     scene.check(&["approve", "docs", "--digest", &digest], 0, &[]);
-    scene.check(&["tools", "docs"], 4, &["wharf auth docs logs you in"]);
+    let token = "`headers` in its entry (or wharf add … --header 'Authorization=Bearer TOKEN')";
+    scene.check(&["tools", "docs"], 4, &["wharf auth docs logs you in", token]);
     scene.check(&["auth", "status", "docs"], 4, &[]);
     assert_eq!(scene.log_in(&["auth", "docs", "--yes"]).code, Some(0));
     scene.check(&["tools", "docs"], 0, &[]);

@@ -66,6 +66,16 @@ fn stdio_and_http_servers_are_listed_together() {
     assert_eq!(servers.len(), 2, "{servers:?}");
 }
 
+/// G3.
+#[test]
+fn unauthorized_url_names_the_login_and_the_token_header() {
+    // More answers than requests: the thread ends with the test's process.
+    let (url, _) = canned("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n", 20);
+    let login = format!("hint: wharf auth {url} logs you in");
+    let ran = run(["tools", "--url", &url]);
+    check(&ran, 4, &[&login, "hint: --header 'Authorization=Bearer TOKEN' sends a token instead"]);
+}
+
 #[test]
 fn headers_are_sent_to_the_server_and_not_shown() {
     let (url, serving) = canned("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n", 1);

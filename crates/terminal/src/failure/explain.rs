@@ -26,6 +26,13 @@ const NOT_MCP_HINT: &str = "check that this is an MCP server over stdio: run its
 /// Prefix of a hint to log in.
 pub const LOGIN_COMMAND: &str = "wharf auth";
 
+/// Hint to send a token to a server given by its URL.
+const URL_TOKEN_HINT: &str = "--header 'Authorization=Bearer TOKEN' sends a token instead";
+
+/// Hint to send a token to a configured server.
+const ENTRY_TOKEN_HINT: &str =
+    "`headers` in its entry (or wharf add … --header 'Authorization=Bearer TOKEN') sends a token instead";
+
 /// Hint if the authorization server is unreachable.
 const AUTH_SERVER_UNREACHABLE: &str = "the authorization server is unreachable; retry later";
 
@@ -78,12 +85,12 @@ impl Failure {
         if let (ServerError::NotConnected(error), Some(spec)) = (error, spec) {
             return Self::from_connect_error(server, spec, environment, &**error);
         }
-        let (kind, hint) = match error {
+        let (kind, hints) = match error {
             ServerError::LoginRequired(error) => classify_call_error(error, server),
-            _ => (FailureKind::Unreachable, None),
+            _ => (FailureKind::Unreachable, Vec::new()),
         };
         let mut failure = Self::new(kind, error).about_server(server);
-        failure.hints.extend(hint);
+        failure.hints.extend(hints);
         if let ServerError::Lost(gone) = error {
             failure.error.exit = gone.exit;
         }
@@ -125,7 +132,7 @@ impl Failure {
 
     /// Creates the failure of a call.
     pub fn from_call_error(connection: &Connection, failed: CallError) -> Self {
-        let (kind, hint) = classify_call_error(&failed, &connection.facts().name);
+        let (kind, hints) = classify_call_error(&failed, &connection.facts().name);
         let gone = failed.disconnect_report();
         let wants_stderr = matches!(failed, CallError::TimedOut { .. } | CallError::Protocol(_));
         let stderr = match gone {
@@ -146,7 +153,7 @@ impl Failure {
             exit: gone.and_then(|gone| gone.exit),
             stderr,
         };
-        Self { kind, error: Box::new(error), hints: hint.into_iter().collect() }
+        Self { kind, error: Box::new(error), hints }
     }
 }
 
@@ -189,12 +196,16 @@ fn connect_kind(cause: &ConnectCause) -> FailureKind {
     }
 }
 
-/// Returns the hint to log in, or to replace the given token.
-fn login_hint(server: &str, spec: &HttpSpec) -> String {
-    match has_own_credentials(spec) {
-        true => "the configured `Authorization` was rejected; set another token".to_owned(),
-        false => format!("{LOGIN_COMMAND} {} logs you in", login_arguments(server, spec)),
+/// Returns the hints to log in or to send a token, or the hint to replace the given token.
+fn login_hints(server: &str, spec: &HttpSpec) -> Vec<String> {
+    if has_own_credentials(spec) {
+        return vec!["the configured `Authorization` was rejected; set another token".to_owned()];
     }
+    let token_hint = match &spec.login_key {
+        Some(key) if is_address(key) => URL_TOKEN_HINT,
+        _ => ENTRY_TOKEN_HINT,
+    };
+    vec![format!("{LOGIN_COMMAND} {} logs you in", login_arguments(server, spec)), token_hint.to_owned()]
 }
 
 /// Returns the arguments of `wharf auth` that log in to a server with the configured account.
@@ -228,7 +239,7 @@ fn dial_hints(server: &str, cause: &ConnectCause, spec: &HttpSpec) -> Vec<String
         cause if cause.not_authorized().is_some_and(|why| why.remedy == AuthRecovery::Reading) => {
             LOGIN_WILL_NOT_HELP.to_owned()
         }
-        cause if cause.needs_login() => login_hint(server, spec),
+        cause if cause.needs_login() => return login_hints(server, spec),
         ConnectCause::Unauthorized { .. } => "access denied for this account; use another token or account".to_owned(),
         ConnectCause::Gone(gone) => unreachable_hint(gone, &url),
         ConnectCause::Status { status: 404 | 405, .. } => {
@@ -368,25 +379,28 @@ pub fn mentions_variable(stderr: &[String]) -> bool {
     })
 }
 
-fn classify_call_error(failed: &CallError, server: &str) -> (FailureKind, Option<String>) {
+fn classify_call_error(failed: &CallError, server: &str) -> (FailureKind, Vec<String>) {
     if let CallError::Unauthorized { .. } = failed {
         return classify_unauthorized(failed, server);
     }
     let (kind, hint) = classify_other_error(failed);
-    (kind, hint.map(str::to_owned))
+    (kind, hint.into_iter().map(str::to_owned).collect())
 }
 
-fn classify_unauthorized(failed: &CallError, server: &str) -> (FailureKind, Option<String>) {
+fn classify_unauthorized(failed: &CallError, server: &str) -> (FailureKind, Vec<String>) {
     let hint = match failed.not_authorized().map(|why| &why.remedy) {
         Some(AuthRecovery::Scope(scope)) => {
             format!("{LOGIN_COMMAND} {server} --scope {} requests the missing scope", shell_word(scope))
         }
-        Some(AuthRecovery::Waiting) => return (FailureKind::Unreachable, Some(AUTH_SERVER_UNREACHABLE.to_owned())),
+        Some(AuthRecovery::Waiting) => return (FailureKind::Unreachable, vec![AUTH_SERVER_UNREACHABLE.to_owned()]),
         Some(AuthRecovery::Reading) if failed.needs_login() => LOGIN_WILL_NOT_HELP.to_owned(),
-        _ if failed.needs_login() => format!("{LOGIN_COMMAND} {server} logs you in"),
-        _ => return (FailureKind::Denied, None),
+        _ if failed.needs_login() => {
+            let login = format!("{LOGIN_COMMAND} {server} logs you in");
+            return (FailureKind::LoginNeeded, vec![login, ENTRY_TOKEN_HINT.to_owned()]);
+        }
+        _ => return (FailureKind::Denied, Vec::new()),
     };
-    (FailureKind::LoginNeeded, Some(hint))
+    (FailureKind::LoginNeeded, vec![hint])
 }
 
 fn classify_other_error(failed: &CallError) -> (FailureKind, Option<&'static str>) {
@@ -450,14 +464,15 @@ mod tests {
     #[test]
     fn login_hint_is_shown_only_if_a_login_helps() {
         let mut spec = HttpSpec::new("https://h.example/mcp".parse().unwrap());
-        for (remedy, kind, part) in [
-            (AuthRecovery::Login, FailureKind::LoginNeeded, "wharf auth docs logs you in"),
-            (AuthRecovery::Waiting, FailureKind::Unreachable, AUTH_SERVER_UNREACHABLE),
-            (AuthRecovery::Reading, FailureKind::LoginNeeded, LOGIN_WILL_NOT_HELP),
+        for (remedy, kind, hints) in [
+            (AuthRecovery::Login, FailureKind::LoginNeeded, &["wharf auth docs logs you in", ENTRY_TOKEN_HINT][..]),
+            (AuthRecovery::Waiting, FailureKind::Unreachable, &[AUTH_SERVER_UNREACHABLE]),
+            (AuthRecovery::Reading, FailureKind::LoginNeeded, &[LOGIN_WILL_NOT_HELP]),
         ] {
             let why = Some(Box::new(NotAuthorized { remedy, reason: "why".to_owned() }));
             let cause = ConnectCause::Unauthorized { status: 401, challenge: None, why };
-            assert_eq!((connect_kind(&cause), dial_hints("docs", &cause, &spec)), (kind, vec![part.to_owned()]));
+            assert_eq!(connect_kind(&cause), kind);
+            assert_eq!(dial_hints("docs", &cause, &spec), hints);
         }
         spec.account = Some("my work\u{1b}".to_owned());
         assert_eq!(login_arguments("docs", &spec), "docs --account \"my work\\\\u{1b}\"");
