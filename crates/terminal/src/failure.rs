@@ -15,7 +15,9 @@ use serde::Serialize;
 use wharf_client::ProcessExit;
 use wharf_wire::RawJson;
 
-pub use explain::{LOGIN_COMMAND, error_chain, login_arguments, mentions_variable, shell_word, unavailable_error};
+pub use explain::{
+    LOGIN_COMMAND, TIMEOUT_OPTION, error_chain, login_arguments, mentions_variable, shell_word, unavailable_error,
+};
 pub use show::{ErrorDocument, evidence_line, gutter, output_line, render_failure};
 
 /// Result of a command.

@@ -110,6 +110,8 @@ fn program_errors_have_codes() {
     check(&home, &["killed"], "spawn.killed", 3, ("spawn", "SIGKILL"));
     check(&home, &["noisy"], "handshake.not_mcp", 3, ("handshake", "not an MCP server"));
     check(&home, &["mute", "--timeout", "700ms"], "handshake.timeout", 7, ("handshake", "700 ms"));
+    let late = home.run(["why", "mute", "--timeout", "700ms"]);
+    assert!(late.stdout.contains("next: wharf test mute --timeout 1400ms "), "{late:?}");
     check(&home, &["future"], "handshake.revision", 3, ("handshake", "2031-01-01"));
     check(&home, &["lists"], "list.failed", 3, ("list", "exited with code 1"));
 }
@@ -124,6 +126,8 @@ fn text_instead_of_messages_is_not_mcp() {
     }));
     check(&home, &["banner"], "handshake.not_mcp", 3, ("handshake", "Welcome"));
     check(&home, &["log", "--timeout", "700ms"], "handshake.not_mcp", 7, ("handshake", "Welcome"));
+    let text = home.run(["why", "log", "--timeout", "700ms"]);
+    assert!(text.stdout.contains("next: check that this is an MCP server"), "{text:?}");
     check(&home, &["page"], "handshake.not_mcp", 3, ("handshake", "Welcome"));
 }
 

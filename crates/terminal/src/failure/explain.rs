@@ -4,6 +4,7 @@ use std::borrow::{Borrow, Cow};
 use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use wharf::{HostError, ServerError, ServerState};
 use wharf_client::{
@@ -22,6 +23,9 @@ use crate::servers::is_address;
 const MAX_STDERR_LINES: usize = 10;
 
 const NOT_MCP_HINT: &str = "check that this is an MCP server over stdio: run its command manually";
+
+/// Start of a hint to wait longer.
+pub const TIMEOUT_OPTION: &str = "--timeout";
 
 /// Prefix of a hint to log in.
 pub const LOGIN_COMMAND: &str = "wharf auth";
@@ -111,9 +115,9 @@ impl Failure {
         match error {
             HostError::Call { error, .. } => Self::new(FailureKind::Unreachable, error).about_server(server),
             HostError::Denied(refusal) => Self::from_refusal(refusal).about_server(server),
-            HostError::NotInTime { .. } => {
-                Self::new(FailureKind::TimedOut, error).with_hint("--timeout SECONDS waits longer").about_server(server)
-            }
+            HostError::NotInTime { after, .. } => Self::new(FailureKind::TimedOut, error)
+                .with_hint(format_args!("{} waits longer", longer_timeout(*after)))
+                .about_server(server),
             HostError::Unavailable { state: ServerState::Unapproved, .. } => Self::new(FailureKind::Denied, error)
                 .about_server(server)
                 .with_hint(format_args!("wharf approve {server}")),
@@ -246,7 +250,9 @@ fn dial_hints(server: &str, cause: &ConnectCause, spec: &HttpSpec) -> Vec<String
             format!("check the path `{}`; many servers use /mcp or /sse", spec.url.path())
         }
         ConnectCause::Status { status: 429 | 503, .. } => "the server is busy; retry later".to_owned(),
-        ConnectCause::TimedOut { .. } => "--timeout SECONDS waits longer; --debug shows the messages".to_owned(),
+        ConnectCause::TimedOut { after, .. } => {
+            format!("{} waits longer; --debug shows the messages", longer_timeout(*after))
+        }
         ConnectCause::BadEndpoint { .. } => {
             "the server redirects messages to another origin; its operator has to fix this".to_owned()
         }
@@ -302,16 +308,25 @@ fn start_hints(cause: &ConnectCause, spec: &StdioSpec, environment: &Environment
         ConnectCause::NoSuchDirectory { .. } => {
             vec!["create the directory, or set another with `cwd` in the entry or --cwd".to_owned()]
         }
-        ConnectCause::Gone(_) if cause.is_not_mcp() => vec![NOT_MCP_HINT.to_owned()],
+        ConnectCause::Gone(_) | ConnectCause::TimedOut { .. } if cause.is_not_mcp() => vec![NOT_MCP_HINT.to_owned()],
         ConnectCause::Gone(gone) => vec![exit_hint(gone, spec)],
-        ConnectCause::TimedOut { .. } => vec![
-            "--timeout SECONDS allows more time for startup".to_owned(),
+        ConnectCause::TimedOut { after, .. } => vec![
+            format!("{} allows more time for startup", longer_timeout(*after)),
             "check that this is an MCP server over stdio; --debug shows its output".to_owned(),
         ],
         ConnectCause::Spawn(_) => {
             vec!["the system could not start a process; check memory and process limits".to_owned()]
         }
         _ => vec!["run again with --debug to see the messages".to_owned()],
+    }
+}
+
+/// Returns the option `--timeout` with twice the time that was not enough.
+fn longer_timeout(after: Duration) -> String {
+    let millis = after.as_millis().max(1).saturating_mul(2);
+    match millis % 1000 {
+        0 => format!("{TIMEOUT_OPTION} {}", millis / 1000),
+        _ => format!("{TIMEOUT_OPTION} {millis}ms"),
     }
 }
 
@@ -459,6 +474,18 @@ mod tests {
             let gone = DisconnectReport { cause, exit: Some(ProcessExit::Code(1)), stderr, hint: None };
             assert_eq!(exit_hint(&gone, &spec).contains("minimal environment"), is_expected, "{line}");
         }
+    }
+
+    /// G4.
+    #[test]
+    fn timeout_hint_names_a_longer_time() {
+        let (spec, environment) = (StdioSpec::default(), Environment::default());
+        let hints = |after, hint| start_hints(&ConnectCause::TimedOut { after, hint }, &spec, &environment);
+        assert_eq!(hints(Duration::from_secs(60), None)[0], "--timeout 120 allows more time for startup");
+        assert_eq!(hints(Duration::from_millis(700), None)[0], "--timeout 1400ms allows more time for startup");
+        assert_eq!(hints(Duration::from_millis(1500), None)[0], "--timeout 3 allows more time for startup");
+        let noise = Some("server wrote a line to stdout that is not a message: Welcome".to_owned());
+        assert_eq!(hints(Duration::from_secs(60), noise), [NOT_MCP_HINT]);
     }
 
     #[test]

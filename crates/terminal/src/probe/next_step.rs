@@ -3,7 +3,7 @@
 use wharf_config::ConfiguredServer;
 
 use super::ProbeCode;
-use crate::failure::{Failure, mentions_variable};
+use crate::failure::{Failure, TIMEOUT_OPTION, mentions_variable};
 
 /// Returns the next step for a configured server. It names a command, an option or a key of the entry.
 pub fn next_step(code: ProbeCode, server: &ConfiguredServer, failure: &Failure) -> String {
@@ -48,9 +48,10 @@ pub fn next_step(code: ProbeCode, server: &ConfiguredServer, failure: &Failure) 
             format!("set `ca` in {place} to your own certificate authority; verification cannot be disabled")
         }
         ProbeCode::HttpSetup => format!("fix its `url`, `headers`, `proxy` or `ca` in {place}"),
-        ProbeCode::HandshakeTimeout => {
-            format!("wharf test {id} --timeout 60 waits longer; --debug shows the messages")
-        }
+        ProbeCode::HandshakeTimeout => match failure.hints.iter().find(|hint| hint.starts_with(TIMEOUT_OPTION)) {
+            Some(hint) => format!("wharf test {id} {hint}"),
+            None => format!("wharf test {id} --debug shows every message"),
+        },
         ProbeCode::PingFailed | ProbeCode::ListFailed => format!("wharf test {id} --debug shows its responses"),
     }
 }
@@ -64,17 +65,61 @@ mod tests {
     use super::*;
     use crate::session::CommandSession;
 
-    /// Without a hint of the failure, each code itself names a command, an option or a key.
+    /// Next steps of the server `git` without a hint of the failure. `PLACE` is the place of its entry.
+    const EXPECTED_STEPS: [(ProbeCode, &str); 28] = [
+        (ProbeCode::ConfigMissing, "wharf add git configures it"),
+        (ProbeCode::ConfigBroken, "wharf validate shows what is wrong in PLACE"),
+        (ProbeCode::ConfigDisabled, "wharf enable git"),
+        (ProbeCode::ApprovalNeeded, "wharf approve git shows what would run and asks for approval"),
+        (ProbeCode::ApprovalChanged, "wharf approve git shows what would run and asks for approval"),
+        (
+            ProbeCode::ExpandUnset,
+            "set the variable, or store the value with wharf secret set and use ${secret:NAME} in PLACE",
+        ),
+        (
+            ProbeCode::ExpandFailed,
+            "set the variable, or store the value with wharf secret set and use ${secret:NAME} in PLACE",
+        ),
+        (ProbeCode::PathNotFound, "give the full path of a program as `command` in PLACE"),
+        (ProbeCode::PathNotExecutable, "give the full path of a program as `command` in PLACE"),
+        (ProbeCode::PathNoDirectory, "give an existing directory as `cwd` in PLACE"),
+        (ProbeCode::SpawnRefused, "raise the limit of processes (ulimit -u) or free memory"),
+        (ProbeCode::SpawnExited, "run its `command` manually to see the cause; it is defined in PLACE"),
+        (ProbeCode::SpawnKilled, "run its `command` manually to see the cause; it is defined in PLACE"),
+        (ProbeCode::HttpSetup, "fix its `url`, `headers`, `proxy` or `ca` in PLACE"),
+        (ProbeCode::HttpUnreachable, "check that a server listens at the `url` in PLACE"),
+        (
+            ProbeCode::TlsUntrusted,
+            "set `ca` in PLACE to your own certificate authority; verification cannot be disabled",
+        ),
+        (ProbeCode::HttpStatus, "check the path of the `url` in PLACE"),
+        (ProbeCode::HttpEndpoint, "check the path of the `url` in PLACE"),
+        (ProbeCode::LoginNeeded, "wharf auth git logs you in"),
+        (ProbeCode::LoginDenied, "wharf auth git --account NAME logs in with another account"),
+        (ProbeCode::LoginUnavailable, "wharf test git tries again later"),
+        (ProbeCode::HandshakeTimeout, "wharf test git --debug shows every message"),
+        (ProbeCode::HandshakeNotMcp, "check that `command` or `url` in PLACE is an MCP server"),
+        (ProbeCode::HandshakeRefused, "wharf test git --debug shows every message"),
+        (ProbeCode::HandshakeRevision, "wharf test git --debug shows every message"),
+        (ProbeCode::HandshakeBroken, "wharf test git --debug shows every message"),
+        (ProbeCode::PingFailed, "wharf test git --debug shows its responses"),
+        (ProbeCode::ListFailed, "wharf test git --debug shows its responses"),
+    ];
+
+    /// G4: without a hint of the failure, each code itself names a command, an option or a key.
     #[test]
     fn every_code_has_a_next_step() {
         let home = TestHome::with_servers(&json!({ "git": { "command": "true" } }));
         let environment = Environment { env: home.variables(), cwd: home.path("project") };
         let session = CommandSession::for_tests(environment);
         let server = session.configuration.config().unwrap().server("git").unwrap();
-        for (code, word) in ProbeCode::ALL {
+        assert_eq!(EXPECTED_STEPS.map(|(code, _)| code), ProbeCode::ALL.map(|(code, _)| code));
+        for (code, expected) in EXPECTED_STEPS {
             let step = next_step(code, server, &Failure::other("it failed"));
-            let names_a_step = ["wharf ", "--", "`", "ulimit"].iter().any(|part| step.contains(part));
-            assert!(names_a_step, "{word}: {step}");
+            assert_eq!(step, expected.replace("PLACE", &server.place.to_string()), "{code:?}");
         }
+        let late = Failure::other("it failed").with_hint("--timeout 120 allows more time for startup");
+        let step = next_step(ProbeCode::HandshakeTimeout, server, &late);
+        assert_eq!(step, "wharf test git --timeout 120 allows more time for startup");
     }
 }
