@@ -69,6 +69,18 @@ fn non_mcp_program_is_reported() {
     check(&tools("sh -c 'echo Hello; echo World'"), 3, &["hint: check that this is an MCP server over stdio"]);
 }
 
+/// G4.
+#[test]
+fn log_text_on_stdout_is_one_warning_and_a_total() {
+    let server = "sh -c 'echo one; echo two; echo three; cat >/dev/null'";
+    let ran = run(["tools", "--timeout", "700ms", "--stdio", server]);
+    check(&ran, 7, &["hint: check that this is an MCP server over stdio"]);
+    let warnings: Vec<&str> = ran.stderr.lines().filter(|line| line.starts_with("warning: ")).collect();
+    let [first, total] = warnings[..] else { panic!("{ran:?}") };
+    assert!(first.contains("not a message: one"), "{first}");
+    assert!(total.contains("lines to stdout that are not messages (total: 3)"), "{total}");
+}
+
 #[test]
 fn silent_server_times_out() {
     let ran = run(["tools", "--timeout", "700ms", "--stdio", &faultd("S10-mute")]);

@@ -334,6 +334,7 @@ impl Engine {
             }
             table.close(gone, |ticket| self.link.may_have_been_sent(ticket), &mut wakers);
         }
+        self.counters.log_totals();
         wakers.into_iter().for_each(Waker::wake);
         self.open_requests.abort_all();
         self.closed.notify_waiters();
