@@ -4,6 +4,7 @@
 //! client errors, `show` formats failures.
 
 mod explain;
+mod missing_variable;
 mod next_step;
 mod show;
 
@@ -15,9 +16,8 @@ use serde::Serialize;
 use wharf_client::ProcessExit;
 use wharf_wire::RawJson;
 
-pub use explain::{
-    LOGIN_COMMAND, TIMEOUT_OPTION, error_chain, login_arguments, mentions_variable, shell_word, unavailable_error,
-};
+pub use explain::{LOGIN_COMMAND, TIMEOUT_OPTION, error_chain, login_arguments, shell_word, unavailable_error};
+pub use missing_variable::mentions_variable;
 pub use show::{ErrorDocument, evidence_line, gutter, output_line, render_failure};
 
 /// Result of a command.

@@ -14,7 +14,7 @@ use wharf_net::NetOpenError;
 use wharf_spec::{Environment, HttpSpec, ServerSpec, StdioSpec, UntrustedText};
 use wharf_wire::{RawJson, RpcError};
 
-use super::{Failure, FailureKind, FailureReport};
+use super::{Failure, FailureKind, FailureReport, mentions_variable};
 use crate::accounts::has_own_credentials;
 use crate::config_context::split_project_key;
 use crate::servers::is_address;
@@ -314,6 +314,9 @@ fn start_hints(cause: &ConnectCause, spec: &StdioSpec, environment: &Environment
             format!("{} allows more time for startup", longer_timeout(*after)),
             "check that this is an MCP server over stdio; --debug shows its output".to_owned(),
         ],
+        ConnectCause::Spawn(error) if error.kind() == io::ErrorKind::NotFound => {
+            vec!["starting a process needs `/proc` and `/dev/null`; check that both exist here".to_owned()]
+        }
         ConnectCause::Spawn(_) => {
             vec!["the system could not start a process; check memory and process limits".to_owned()]
         }
@@ -361,37 +364,6 @@ fn exit_hint(gone: &DisconnectReport, spec: &StdioSpec) -> String {
               the whole environment (`inheritEnv`, --inherit-env)"
             .to_owned(),
     }
-}
-
-/// Words of an error about a missing variable.
-const VARIABLE_WORDS: [&str; 14] = [
-    "api key",
-    "apikey",
-    "api-key",
-    "credential",
-    "environ",
-    "env var",
-    "must be set",
-    "not set",
-    "password",
-    "secret",
-    "token",
-    "unbound variable",
-    "undefined variable",
-    "unset",
-];
-
-/// Reports whether the output of a server that exited may be about a missing variable: it names one, as in
-/// `GITHUB_TOKEN`, or uses a word of such errors.
-pub fn mentions_variable(stderr: &[String]) -> bool {
-    let is_variable = |word: &str| {
-        word.len() > 3 && word.contains('_') && word.chars().all(|char| char.is_ascii_uppercase() || char == '_')
-    };
-    stderr.iter().any(|line| {
-        let lower = line.to_ascii_lowercase();
-        let mut words = line.split(|char: char| !char.is_ascii_alphanumeric() && char != '_');
-        VARIABLE_WORDS.iter().any(|word| lower.contains(word)) || words.any(is_variable)
-    })
 }
 
 fn classify_call_error(failed: &CallError, server: &str) -> (FailureKind, Vec<String>) {
@@ -486,6 +458,18 @@ mod tests {
         assert_eq!(hints(Duration::from_millis(1500), None)[0], "--timeout 3 allows more time for startup");
         let noise = Some("server wrote a line to stdout that is not a message: Welcome".to_owned());
         assert_eq!(hints(Duration::from_secs(60), noise), [NOT_MCP_HINT]);
+    }
+
+    /// G10.
+    #[test]
+    fn missing_system_file_is_not_a_limit() {
+        let (spec, environment) = (StdioSpec::default(), Environment::default());
+        for (kind, part) in
+            [(io::ErrorKind::NotFound, "`/proc` and `/dev/null`"), (io::ErrorKind::WouldBlock, "limits")]
+        {
+            let hints = start_hints(&ConnectCause::Spawn(kind.into()), &spec, &environment);
+            assert!(hints.len() == 1 && hints[0].contains(part), "{kind}: {hints:?}");
+        }
     }
 
     #[test]
