@@ -43,7 +43,6 @@ pub struct ReleaseArgs {
 
 #[derive(Serialize)]
 struct ReleaseDocument<'a> {
-    schema: u32,
     success: bool,
     server: &'a str,
     tool: &'a str,
@@ -94,8 +93,7 @@ fn report(args: &ReleaseArgs, session: &CommandSession, tool: &CatalogTool, rele
         format!("`{} --yes`", release_command(&tool.id))
     };
     if session.console.mode.json {
-        session.console.print_json(&ReleaseDocument {
-            schema: 1,
+        let document = ReleaseDocument {
             success: is_usable,
             server: tool.id.server.as_str(),
             tool: &tool.id.tool,
@@ -103,7 +101,8 @@ fn report(args: &ReleaseArgs, session: &CommandSession, tool: &CatalogTool, rele
             digest: tool.fingerprint.to_string(),
             definition: &tool.definition.raw,
             released,
-        })?;
+        };
+        session.console.print_document(is_usable, &document)?;
     } else if released {
         session.console.say(format_args!(
             "{} {}. A running wharf uses it after its next start.",

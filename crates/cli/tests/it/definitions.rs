@@ -98,9 +98,13 @@ fn release_without_a_terminal_requires_yes() {
     assert!(refused.stderr.contains("wharf release math add --yes"), "{refused:?}");
     assert_harmless(&refused.stderr);
     let shown = home.run_line("release math add --json");
-    assert_eq!((shown.code, &shown.json()["released"]), (Some(5), &json!(false)), "{shown:?}");
+    let document = shown.json();
+    assert_eq!((shown.code, &document["released"]), (Some(5), &json!(false)), "{shown:?}");
+    assert_eq!((&document["schema"], &document["ok"]), (&json!(1), &json!(false)), "{document}");
     let released = home.run_line("release math add --yes --json");
-    assert_eq!((released.code, &released.json()["released"]), (Some(0), &json!(true)), "{released:?}");
+    let document = released.json();
+    assert_eq!((released.code, &document["released"]), (Some(0), &json!(true)), "{released:?}");
+    assert_eq!((&document["ok"], &document["definition"]["name"]), (&json!(true), &json!("add")), "{document}");
     assert_eq!(home.run_line("call math add").code, Some(0));
     let again = home.run_line("release math add");
     assert!(again.code == Some(0) && again.stderr.contains("is not withheld"), "{again:?}");
@@ -180,9 +184,11 @@ fn changed_definition_is_approved_by_its_digest() {
     describe(home, "Adds more.");
     let document = home.run_line("approve --tool math.add --json").json();
     assert_eq!((&document["changed"], &document["approved"]), (&json!(true), &json!(false)), "{document}");
+    assert_eq!((&document["schema"], &document["ok"]), (&json!(1), &json!(false)), "{document}");
     assert_eq!(document["before"]["description"], HARMLESS);
     let digest = document["digest"].as_str().unwrap();
     assert_eq!(home.run(["approve", "--tool", "math.add", "--digest", &"0".repeat(64)]).code, Some(5));
     assert_eq!(home.run(["approve", "--tool", "math.add", "--digest", &digest[..16]]).code, Some(0));
-    assert_eq!(home.run_line("approve --tool math.add --json").json()["changed"], false);
+    let document = home.run_line("approve --tool math.add --json").json();
+    assert_eq!((&document["changed"], &document["ok"]), (&json!(false), &json!(true)), "{document}");
 }

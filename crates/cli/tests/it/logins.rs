@@ -44,7 +44,7 @@ fn project_server_has_separate_logins() {
     scene.check(&["approve", "docs", "--digest", &digest], 0, &[]);
     let token = "`headers` in its entry (or wharf add … --header 'Authorization=Bearer TOKEN')";
     scene.check(&["tools", "docs"], 4, &["wharf auth docs logs you in", token]);
-    scene.check(&["auth", "status", "docs"], 4, &[]);
+    assert_eq!(scene.check(&["auth", "status", "docs", "--json"], 4, &[]).json()["ok"], false);
     assert_eq!(scene.log_in(&["auth", "docs", "--yes"]).code, Some(0));
     scene.check(&["tools", "docs"], 0, &[]);
     scene.check(&["logout", "docs"], 0, &["Logged out: "]);
@@ -94,6 +94,7 @@ fn unknown_server_is_an_error_unless_a_login_exists() {
     let servers = json!({ "other": { "url": scene.authd.server_url() } });
     scene.home.write(USER_CONFIG, &json!({ "tokenStore": "file", "mcpServers": servers }).to_string());
     scene.check(&["auth", "status", "docs"], 0, &["logged in"]);
+    assert_eq!(scene.check(&["auth", "status", "docs", "--json"], 0, &[]).json()["ok"], true);
     scene.check(&["logout", "docs"], 0, &["Logged out: docs"]);
     scene.check(&["logout", "docs"], 2, &["no server named `docs`"]);
 }

@@ -19,7 +19,6 @@ use wharf_terminal::table::wrap_gutter;
 
 #[derive(Serialize)]
 struct ToolApprovalDocument<'a> {
-    schema: u32,
     success: bool,
     server: &'a str,
     tool: &'a str,
@@ -55,11 +54,11 @@ pub async fn run(word: &str, args: &ApproveArgs, session: &CommandSession) -> Co
         let saved = hosted.host.approve_definition(&tool.id, shown).await;
         saved.map_err(|error| hosted.failure(&entry.name, error))?;
     }
+    let is_approved = approved || change.is_none();
     if session.console.mode.json {
         let before = change.as_ref().and_then(|change| RawJson::parse(change.approved.to_string()).ok());
-        session.console.print_json(&ToolApprovalDocument {
-            schema: 1,
-            success: approved || change.is_none(),
+        let document = ToolApprovalDocument {
+            success: is_approved,
             server: tool.id.server.as_str(),
             tool: &tool.id.tool,
             before,
@@ -67,7 +66,8 @@ pub async fn run(word: &str, args: &ApproveArgs, session: &CommandSession) -> Co
             digest: tool.fingerprint.to_string(),
             changed: change.is_some(),
             approved,
-        })?;
+        };
+        session.console.print_document(is_approved, &document)?;
     } else {
         report(args, session, &tool.id, change.as_ref(), approved)?;
         if tool.quarantine().is_some() {
@@ -75,7 +75,7 @@ pub async fn run(word: &str, args: &ApproveArgs, session: &CommandSession) -> Co
             session.console.say(format_args!("{} is withheld as well: {release}.", tool.id));
         }
     }
-    Ok(if approved || change.is_none() { CommandEnding::Fine } else { CommandEnding::Reported(FailureKind::Denied) })
+    Ok(if is_approved { CommandEnding::Fine } else { CommandEnding::Reported(FailureKind::Denied) })
 }
 
 async fn confirm(args: &ApproveArgs, session: &CommandSession, change: &ChangedDefinition) -> bool {

@@ -85,11 +85,12 @@ pub async fn run(args: &AuthStatusArgs, session: &CommandSession) -> CommandResu
     if let Some(failure) = meant.and_then(|meant| meant.missing).filter(|_| rows.is_empty()) {
         return Err(failure);
     }
-    show(session, &rows, &place)?;
     let is_usable = |row: &LoginRow| matches!(row.state(), TokenState::LoggedIn | TokenState::Renewable);
     let counts = |row: &&LoginRow| used.as_ref().is_none_or(|used| row.key == *used);
     let missing = args.word.is_some() && !rows.iter().filter(counts).any(is_usable);
-    Ok(if missing { CommandEnding::Reported(FailureKind::LoginNeeded) } else { CommandEnding::Fine })
+    let ending = if missing { CommandEnding::Reported(FailureKind::LoginNeeded) } else { CommandEnding::Fine };
+    show(session, &rows, &place, ending)?;
+    Ok(ending)
 }
 
 /// Accounts to show.
@@ -235,10 +236,11 @@ pub fn account_label(key: &AccountKey) -> String {
     }
 }
 
-fn show(session: &CommandSession, rows: &[LoginRow], place: &str) -> Result<(), Failure> {
+fn show(session: &CommandSession, rows: &[LoginRow], place: &str, ending: CommandEnding) -> Result<(), Failure> {
     if session.console.mode.json {
         let items: Vec<Value> = rows.iter().map(LoginRow::document).collect();
-        return session.console.print_document(true, &json!({ "place": place, "items": items }));
+        let is_ok = ending == CommandEnding::Fine;
+        return session.console.print_document(is_ok, &json!({ "place": place, "items": items }));
     }
     if rows.is_empty() {
         session.console.say("No logins, and no configured server uses one. Log in with: wharf auth SERVER");
