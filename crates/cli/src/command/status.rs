@@ -16,6 +16,9 @@ use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::status::show::{document, status_table};
 use wharf_terminal::status::status_rows::{StatusRow, worst_kind_of_rows};
 
+/// Text if only other scopes have servers.
+pub const NONE_IN_SCOPE: &str = "no MCP servers configured in this scope; `wharf list` shows all";
+
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 If a `wharf` or `wharf run` is running in this directory with the same --config, it is asked for the status. \
@@ -87,8 +90,11 @@ pub async fn connect_all(session: &CommandSession, ids: &[String]) -> CommandRes
 ///
 /// Fails if the configuration cannot be read or the output cannot be written.
 pub async fn connect_and_list(session: &CommandSession, ids: &[String]) -> CommandResult {
-    if ids.is_empty() {
+    if session.configuration.config()?.servers.is_empty() {
         return print_no_servers(session);
+    }
+    if ids.is_empty() {
+        return print_none_in_scope(session);
     }
     connect_and_show(session, ids, &[], StartMode::AtOnce).await
 }
@@ -123,6 +129,15 @@ fn print_no_servers(session: &CommandSession) -> CommandResult {
     } else {
         session.console.say("no MCP servers configured");
         session.console.say(format_args!("hint: {ADD}"));
+    }
+    Ok(CommandEnding::Fine)
+}
+
+fn print_none_in_scope(session: &CommandSession) -> CommandResult {
+    if session.console.mode.json {
+        session.console.print_json(&document(&[], &[]))?;
+    } else {
+        session.console.say(NONE_IN_SCOPE);
     }
     Ok(CommandEnding::Fine)
 }

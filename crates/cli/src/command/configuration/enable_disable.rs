@@ -61,7 +61,15 @@ fn run(args: &SwitchArgs, switch: SwitchDirection, session: &CommandSession) -> 
     let server = session.configuration.find(&args.id)?;
     if let Some(scope) = args.scope {
         let file = switch_in_scope(session, server, scope, switch)?;
+        let still = opposite_state(session, &server.name, switch);
+        if let (None, Some(state)) = (&file, still) {
+            return Err(other_scope_failure(&server.name, scope, switch, state));
+        }
         report_switched(session, server, switch, file.as_slice(), Some(scope))?;
+        if let Some(state) = still {
+            let hint = all_scopes_hint(&server.name, switch);
+            session.console.warn(format_args!("{} is still {state}; {hint}", server.name));
+        }
         return Ok(CommandEnding::Fine);
     }
     ensure_editable(server)?;
@@ -81,6 +89,30 @@ fn run(args: &SwitchArgs, switch: SwitchDirection, session: &CommandSession) -> 
     }
     report_switched(session, server, switch, &files, None)?;
     Ok(CommandEnding::Fine)
+}
+
+/// Returns the state of a server that another scope keeps as it was.
+fn opposite_state(session: &CommandSession, name: &ServerName, switch: SwitchDirection) -> Option<&'static str> {
+    let is_on = is_enabled(&load(&session.configuration.places, &session.environment), name);
+    match (switch, is_on) {
+        (SwitchDirection::On, false) => Some("disabled"),
+        (SwitchDirection::Off, true) => Some("enabled"),
+        _ => None,
+    }
+}
+
+fn other_scope_failure(name: &ServerName, scope: ConfigScope, switch: SwitchDirection, state: &str) -> Failure {
+    let scope = scope.layer().source();
+    Failure::usage(format_args!("nothing to change in the {scope} configuration; the server is still {state}"))
+        .about_server(name.as_str())
+        .with_hint(all_scopes_hint(name, switch))
+}
+
+fn all_scopes_hint(name: &ServerName, switch: SwitchDirection) -> String {
+    match switch {
+        SwitchDirection::On => format!("`wharf enable {name}` enables it in every scope"),
+        SwitchDirection::Off => format!("`wharf disable {name}` disables the entry in effect"),
+    }
 }
 
 /// Switches the entry of one scope. In the project's scope, an entry that only disables the server is written or removed
@@ -184,7 +216,7 @@ fn report_switched(
                 success: true,
                 id: name.as_str(),
                 action: if files.is_empty() { "unchanged" } else { action },
-                enabled: switch == SwitchDirection::On,
+                enabled: is_enabled(&load(&session.configuration.places, &session.environment), name),
                 files: files.iter().map(|file| file.display().to_string()).collect(),
                 undo,
             },

@@ -99,7 +99,7 @@ pub async fn run(args: &ConfigListArgs, session: &CommandSession) -> CommandResu
         let problems = of_files.map(ProblemItem::new).collect();
         session.console.print_document(true, &ListDocument { items, problems })?;
     } else {
-        print_table(session, &items)?;
+        print_table(session, config, &items)?;
     }
     Ok(CommandEnding::Fine)
 }
@@ -122,7 +122,11 @@ fn warn_of_errors(session: &CommandSession, config: &Config, items: &[Configured
     }
 }
 
-fn print_table(session: &CommandSession, items: &[ConfiguredServerItem]) -> Result<(), Failure> {
+fn print_table(session: &CommandSession, config: &Config, items: &[ConfiguredServerItem]) -> Result<(), Failure> {
+    if items.is_empty() && !config.servers.is_empty() {
+        session.console.say(status::NONE_IN_SCOPE);
+        return Ok(());
+    }
     if items.is_empty() {
         session.console.say(format_args!("No MCP servers configured; {ADD}"));
         say_importable(session)?;

@@ -149,6 +149,30 @@ fn wharf_flag_after_the_command_is_refused() {
     assert!(home.read(PROJECT_CONFIG).contains(r#""--scope""#));
 }
 
+/// G6.
+#[test]
+fn switch_in_a_scope_reports_the_state_that_another_scope_keeps() {
+    let home = TestHome::new();
+    home.write(USER_CONFIG, ONE);
+    home.run_ok(&["disable", "x"]);
+    let ran = home.run(["enable", "x", "--scope", "project"]);
+    assert_eq!((ran.code, state(&home).as_str()), (Some(2), "disabled"), "{ran:?}");
+    assert!(ran.stderr.contains("the server is still disabled"), "{ran:?}");
+    assert!(ran.stderr.contains("hint: `wharf enable x` enables it in every scope"), "{ran:?}");
+    home.run_ok(&["disable", "x", "--scope", "project"]);
+    let ran = home.run_ok(&["enable", "x", "--scope", "project", "--json"]);
+    let document = ran.json();
+    assert_eq!((&document["action"], &document["enabled"]), (&json!("enabled"), &json!(false)), "{document}");
+    assert!(ran.stderr.contains("warning: x is still disabled; `wharf enable x`"), "{ran:?}");
+    home.run_ok(&["enable", "x"]);
+    assert_eq!(state(&home), "enabled");
+    for line in ["list --scope project", "list --scope project --probe"] {
+        let ran = home.run_line(line);
+        let text = "no MCP servers configured in this scope; `wharf list` shows all\n";
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), text), "{line}: {ran:?}");
+    }
+}
+
 /// F10: `--scope` selects the file; in the project's scope, any server can be disabled for the project.
 #[test]
 fn enable_and_disable_change_the_given_scope() {
