@@ -2,7 +2,7 @@
 //!
 //! No server is started or contacted: server names come from the configuration, tool names from the cached catalogs.
 //! The kind of name is derived from the command definitions: an argument called `SERVER` or `ID` takes a server name,
-//! one called `TOOL` a tool name, one called `CLIENT` the name of another program.
+//! one called `TOOL` a tool name, one called `SERVER.TOOL` both, one called `CLIENT` the name of another program.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -104,6 +104,7 @@ fn target_of_argument(argument: &Arg, server: &Option<String>) -> Option<Complet
     match given.unwrap_or_else(|| argument.get_id().as_str().to_uppercase()).as_str() {
         "SERVER" | "SERVERS" | "ID" => Some(CompletionTarget::Servers),
         "TOOL" => Some(CompletionTarget::Tools(server.clone())),
+        "SERVER.TOOL" => Some(CompletionTarget::Tools(None)),
         "CLIENT" => Some(CompletionTarget::Clients),
         _ => None,
     }
@@ -224,6 +225,8 @@ mod tests {
             ("get", Some(CompletionTarget::Servers)),
             ("why", Some(CompletionTarget::Servers)),
             ("status north", Some(CompletionTarget::Servers)),
+            ("run --allow", Some(CompletionTarget::Tools(None))),
+            ("approve --tool", Some(CompletionTarget::Tools(None))),
         ] {
             let words: Vec<String> = typed.split_whitespace().map(str::to_owned).collect();
             assert_eq!(completion_target(&Cli::definition(), &words), expected, "{typed}");

@@ -93,6 +93,10 @@ fn completion_has_tools_arguments_and_clients() {
     assert_eq!(names(&["call", "quay", "echo"]), "text=\n");
     assert_eq!(names(&["call", "quay", "echo", "text=a"]), "");
     assert_eq!(names(&["call", "quay", "echo", "text", "="]), "");
+    for words in [["run", "--allow"], ["approve", "--tool"]] {
+        let tools = names(&words);
+        assert!(tools.contains("quay.echo\n") && !tools.contains("quay\n"), "{words:?}: {tools}");
+    }
     let clients = names(&["import"]);
     assert!(clients.contains("cursor\n") && clients.contains("vs-code\n"), "{clients}");
 }
