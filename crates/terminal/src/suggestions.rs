@@ -1,9 +1,13 @@
 //! Suggests similar names.
 
+use std::collections::HashSet;
+
 use wharf_spec::edit_distance;
 
 /// Maximum number of names listed if none is similar.
 const MAX_LISTED: usize = 12;
+/// Minimum number of letters for a part of a name to be similar to the name.
+const MIN_PART_LEN: usize = 3;
 
 /// Returns a hint for an unknown name: similar names, or else the existing ones.
 pub fn suggestion<'a>(wanted: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
@@ -11,7 +15,8 @@ pub fn suggestion<'a>(wanted: &str, names: impl Iterator<Item = &'a str> + Clone
     if !close.is_empty() {
         return format!("did you mean {}?", quote_names(&close));
     }
-    let all: Vec<&str> = names.collect();
+    let mut seen = HashSet::new();
+    let all: Vec<&str> = names.filter(|name| seen.insert(*name)).collect();
     let (listed, more) = all.split_at(all.len().min(MAX_LISTED));
     match (listed, more.len()) {
         ([], _) => "there are none".to_owned(),
@@ -31,13 +36,16 @@ pub fn similar_names<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>)
     let tolerance = (wanted.chars().count() / 3).max(1);
     let rank = |name: &'a str| {
         let lower = name.to_lowercase();
-        let part = wanted_lower.len() >= 3 && (lower.contains(&wanted_lower) || wanted_lower.contains(&lower));
+        let (letters, wanted_letters) = (lower.chars().count(), wanted_lower.chars().count());
+        let part = letters.min(wanted_letters) >= MIN_PART_LEN
+            && (lower.contains(&wanted_lower) || wanted_lower.contains(&lower));
         // A part ranks by the number of letters that it lacks.
-        let missing = part.then(|| lower.chars().count().abs_diff(wanted_lower.chars().count()));
+        let missing = part.then(|| letters.abs_diff(wanted_letters));
         Some((edit_distance(&wanted_lower, &lower, tolerance).or(missing)?, name))
     };
     let mut close: Vec<(usize, &str)> = names.into_iter().filter_map(rank).collect();
     close.sort();
+    close.dedup();
     close.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
@@ -51,6 +59,14 @@ mod tests {
         assert_eq!(suggestion("eco", names.clone()), "did you mean `echo`?");
         assert_eq!(suggestion("zzz", names), "known names: `echo`, `add`");
         assert_eq!(suggestion("zzz", [].into_iter()), "there are none");
+    }
+
+    /// G8: several servers may have tools of the same name.
+    #[test]
+    fn equal_names_are_suggested_once() {
+        let names = ["echo", "add", "echo"].into_iter();
+        assert_eq!(suggestion("eco", names.clone()), "did you mean `echo`?");
+        assert_eq!(suggestion("zzz", names), "known names: `echo`, `add`");
     }
 
     /// U10.
@@ -74,5 +90,6 @@ mod tests {
         ] {
             assert_eq!(similar_names(wanted, names), expected, "{wanted}");
         }
+        assert_eq!(similar_names("nosuch", ["s", "no"]), [""; 0], "a few letters are no name to mean");
     }
 }

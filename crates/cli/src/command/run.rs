@@ -112,6 +112,9 @@ pub async fn run(args: &RunArgs, session: &CommandSession) -> CommandResult {
     };
     let control = ControlSocket::open(session);
     let _waking = wait_for_servers(session, &managed_host.host, &had, args.settle).await;
+    for warning in allowed.unmatched_warnings(&managed_host.host) {
+        session.console.warn(UntrustedText::new(warning));
+    }
     RunDriver::start(&managed_host, chat, RunOptions { control, allowed }, vec![TurnBlock::Text(task)])?
         .run_to_end()
         .await

@@ -52,6 +52,17 @@ fn allow_flag_with_an_unknown_server_is_an_error() {
     }
 }
 
+/// G8.
+#[test]
+fn allow_flag_that_matches_no_tool_is_a_warning() {
+    let stage = Stage::with(&working(), [Answer::text("Done.")]);
+    stage.home.run_ok(&["tools", "demo"]);
+    let ran = stage.run(&["run", "--settle", "20", "--allow", "demo.ecko", "--allow", "demo.ec?o", "say ahoy"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let warning = "warning: --allow demo.ecko matches no tool of demo; did you mean `echo`?";
+    assert!(ran.stderr.contains(warning) && !ran.stderr.contains("demo.ec?o matches"), "{ran:?}");
+}
+
 #[test]
 fn refused_tools_and_their_flag_are_named_at_the_end() {
     let stage = Stage::with(&working(), echo_then("I may not."));

@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use wharf::PromptFilter;
+use wharf::catalog::{ListName, Section};
 use wharf::tools::ToolDescription;
+use wharf::{Host, PromptFilter};
 use wharf_spec::{EscapedText, Glob};
 
 use wharf_terminal::failure::{Failure, shell_word};
 use wharf_terminal::session::CommandSession;
+use wharf_terminal::suggestions::suggestion;
 
 /// Maximum number of refused tools named in a hint.
 const MAX_NAMED: usize = 5;
@@ -70,11 +72,36 @@ impl AllowedTools {
         allowed
     }
 
+    /// Returns a warning for each pattern that matches no tool of a server whose tools are listed. The names of tools in
+    /// it are untrusted.
+    pub fn unmatched_warnings(&self, host: &Host) -> Vec<String> {
+        let (catalog, registry) = (host.catalog(), host.registry().snapshot());
+        let built_in = registry.iter().map(|tool| tool.description()).filter(|tool| tool.origin.is_none());
+        let built_in: Vec<&str> = built_in.map(|tool| &*tool.name).collect();
+        let mut warnings = Vec::new();
+        for pattern in &self.patterns {
+            let Some((server, tool)) = pattern.as_str().split_once('.') else { continue };
+            let Some(section) = catalog.section(server).filter(|section| has_listed_tools(section)) else { continue };
+            let names: Vec<&str> = section.tools.iter().map(|tool| &*tool.id.tool).collect();
+            if !names.iter().chain(&built_in).any(|name| pattern.matches(&format!("{server}.{name}"))) {
+                let hint = suggestion(tool, names.into_iter());
+                warnings.push(format!("--allow {pattern} matches no tool of {server}; {hint}"));
+            }
+        }
+        warnings
+    }
+
     /// Returns the tools that needed a prompt, escaped.
     pub fn refused(&self) -> Vec<String> {
         let prompted = self.prompted.lock().unwrap_or_else(PoisonError::into_inner);
         prompted.iter().map(|name| EscapedText::single_line(name, 200).to_string()).collect()
     }
+}
+
+/// Reports whether the server's tools have been listed.
+fn has_listed_tools(section: &Section) -> bool {
+    let is_failed = section.failures.iter().any(|(list, _)| *list == ListName::Tools);
+    !is_failed && !section.unasked.contains(&ListName::Tools)
 }
 
 /// Adds the refused tools and the flags that allow them to a failure.
