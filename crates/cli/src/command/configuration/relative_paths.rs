@@ -14,6 +14,11 @@ use wharf_terminal::style::{NAME, paint};
 /// A `cwd` that starts the server in the current project's directory.
 const PROJECT_CWD: &str = "${project}";
 
+/// Programs whose first operand is a package, an image or a subcommand, even if a directory has the same name.
+const LAUNCHERS: [&str; 15] = [
+    "npx", "pnpx", "bunx", "uvx", "pipx", "npm", "pnpm", "yarn", "bun", "uv", "deno", "cargo", "go", "docker", "podman",
+];
+
 /// Adapts relative paths of an entry for the user's own configuration: makes a relative program or directory absolute,
 /// and offers to start the server in the project directory if arguments are relative paths.
 pub async fn adapt_relative_paths(
@@ -69,21 +74,44 @@ fn quoted_list(found: &[String]) -> String {
 /// Returns the arguments that are relative paths, standalone or as the value of an option.
 fn relative_arguments(entry: &Map<String, Value>, here: &Path) -> Vec<String> {
     let arguments = entry.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let arguments: Vec<&str> = arguments.collect();
+    let named = launcher_operand(entry, &arguments);
     let value = |argument: &'_ str| match argument.split_once('=') {
         Some((option, value)) if option.starts_with('-') => value.to_owned(),
         _ => argument.to_owned(),
     };
-    arguments.map(value).filter(|argument| is_relative_path(argument, here)).collect()
+    let is_path = |(position, argument): &(usize, String)| {
+        is_relative_path(argument, here) || named != Some(*position) && is_bare_directory(argument, here)
+    };
+    let values = arguments.iter().map(|argument| value(argument)).enumerate().filter(is_path);
+    values.map(|(_, argument)| argument).collect()
+}
+
+/// Returns the position of the package or subcommand in the arguments of a launcher.
+fn launcher_operand(entry: &Map<String, Value>, arguments: &[&str]) -> Option<usize> {
+    let command = Path::new(entry.get("command")?.as_str()?).file_name()?.to_str()?;
+    let is_launcher = LAUNCHERS.contains(&command);
+    arguments.iter().position(|argument| !argument.starts_with('-')).filter(|_| is_launcher)
 }
 
 fn is_relative_path(argument: &str, here: &Path) -> bool {
     let path = Path::new(argument);
-    if path.is_absolute() || argument.starts_with(['-', '@', '$', '~']) || argument.contains("://") {
+    if !may_be_relative(argument) {
         return false;
     }
     let is_spelt = matches!(argument, "." | "..") || argument.starts_with("./") || argument.starts_with("../");
     let looks_like_one = argument.contains('/') || path.extension().is_some();
     is_spelt || looks_like_one && here.join(path).exists()
+}
+
+/// Reports whether an argument is the bare name of a directory, such as `data`. The bare name of a file without an
+/// extension does not suffice, because many subcommands have one (`run`, `build`).
+fn is_bare_directory(argument: &str, here: &Path) -> bool {
+    may_be_relative(argument) && !argument.is_empty() && here.join(argument).is_dir()
+}
+
+fn may_be_relative(argument: &str) -> bool {
+    !Path::new(argument).is_absolute() && !argument.starts_with(['-', '@', '$', '~']) && !argument.contains("://")
 }
 
 #[cfg(test)]
@@ -95,6 +123,7 @@ mod tests {
         let here = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(here.path().join("src/data")).unwrap();
         std::fs::write(here.path().join("server.py"), "").unwrap();
+        std::fs::write(here.path().join("run"), "").unwrap();
         let args = [
             ".",
             "./x",
@@ -103,6 +132,12 @@ mod tests {
             "server.py",
             "--db=./a.db",
             "src",
+            "--root=src",
+            // A file without an extension may be a subcommand of the same name.
+            "run",
+            "data",
+            "",
+            "--empty=",
             "other.py",
             "/abs",
             "@scope/pkg",
@@ -114,6 +149,23 @@ mod tests {
         ];
         let entry = serde_json::json!({ "args": args });
         let found = relative_arguments(entry.as_object().unwrap(), here.path());
-        assert_eq!(found, [".", "./x", "..", "src/data", "server.py", "./a.db"]);
+        assert_eq!(found, [".", "./x", "..", "src/data", "server.py", "./a.db", "src", "src"]);
+    }
+
+    #[test]
+    fn package_of_launcher_is_not_a_directory() {
+        let here = tempfile::tempdir().unwrap();
+        std::fs::create_dir(here.path().join("server")).unwrap();
+        std::fs::create_dir(here.path().join("data")).unwrap();
+        for (command, args, expected) in [
+            ("npx", &["-y", "server", "data"][..], &["data"][..]),
+            ("/usr/bin/npx", &["-y", "server"], &[]),
+            ("npx", &["./server"], &["./server"]),
+            ("python3", &["/x.py", "data"], &["data"]),
+            ("python3", &["server", "data"], &["server", "data"]),
+        ] {
+            let entry = serde_json::json!({ "command": command, "args": args });
+            assert_eq!(relative_arguments(entry.as_object().unwrap(), here.path()), expected, "{command} {args:?}");
+        }
     }
 }
