@@ -8,7 +8,10 @@ use std::collections::BTreeSet;
 use wharf_spec::UntrustedText;
 
 use crate::expand::{TemplatePart, parse_template};
-use crate::{HttpDefinition, OauthDefinition, ServerDefinition, SourcedValue, StdioDefinition, TransportDefinition};
+use crate::{
+    HttpDefinition, OauthDefinition, ServerDefinition, SourcedValue, StartDirectory, StdioDefinition,
+    TransportDefinition,
+};
 
 /// Programs, and their options that run inline code or another program. A single-letter option also matches in a group
 /// of letters, as in `-lc`.
@@ -75,8 +78,11 @@ const LOADER_VARIABLES: [&str; 14] = [
     "GIT_SSH_COMMAND",
 ];
 
-/// Warning for an entry that names the project.
-const PROJECT_WARNING: &str = "runs in the project directory, and programs may run code from their working directory";
+/// Warning for an entry with `${project}` whose server starts there.
+const PROJECT_CWD_WARNING: &str =
+    "runs in the project directory, and programs may run code from their working directory";
+/// Warning for an entry with `${project}` whose server starts elsewhere.
+const PROJECT_PATH_WARNING: &str = "receives the path of the project directory, and programs may run code from there";
 
 /// Returns the warnings for a server, one line each, escaped. `from_file` has the names of the variables in its env
 /// file.
@@ -86,7 +92,7 @@ pub(super) fn collect_warnings(described: &ServerDefinition, from_file: &[String
     match &described.reach {
         TransportDefinition::Stdio(stdio) => {
             warnings.extend(command_warnings(stdio, from_file));
-            warnings.extend(described.refers_to_project().then(|| PROJECT_WARNING.to_owned()));
+            warnings.extend(project_warning(described, stdio).map(str::to_owned));
             given.extend(stdio.env_vars.iter().map(|name| name.value.clone()));
             if described.expands {
                 given.extend(stdio_texts(stdio).flat_map(referenced_variables));
@@ -110,6 +116,16 @@ pub(super) fn collect_warnings(described: &ServerDefinition, from_file: &[String
         warnings.push("its tools run without asking".to_owned());
     }
     warnings
+}
+
+/// Returns the warning for an entry with `${project}`, depending on where the server starts.
+fn project_warning(described: &ServerDefinition, stdio: &StdioDefinition) -> Option<&'static str> {
+    let starts_there = match &stdio.cwd {
+        Some(cwd) => parse_template(&cwd.value).contains(&TemplatePart::Project),
+        None => matches!(described.site.start, StartDirectory::Project(_)),
+    };
+    let warning = if starts_there { PROJECT_CWD_WARNING } else { PROJECT_PATH_WARNING };
+    described.refers_to_project().then_some(warning)
 }
 
 /// Returns warnings about the proxy, extra certificate authorities, and local files that are used or sent.

@@ -112,6 +112,27 @@ fn code_loading_variables_cause_warnings() {
 }
 
 #[test]
+fn project_warning_depends_on_the_start_directory() {
+    let machine = ApprovalTestMachine::new();
+    let warnings = |cwd: Option<&str>, argument: &str, start: fn(PathBuf) -> StartDirectory| {
+        let stdio = StdioDefinition { cwd: cwd.map(sited), ..command(&["tool", argument]) };
+        let mut described = described(stdio_reach(stdio));
+        described.site.project = machine.path("project");
+        described.site.start = start(machine.path("project"));
+        ApprovalSubject::inspect(&described, &machine.environment()).warnings().to_vec()
+    };
+    let private: fn(PathBuf) -> StartDirectory = |_| StartDirectory::Private("/".into());
+    let runs_there = ["runs in the project directory, and programs may run code from their working directory"];
+    let receives_path = ["receives the path of the project directory, and programs may run code from there"];
+    assert_eq!(warnings(Some("${project}"), "x", private), runs_there);
+    assert_eq!(warnings(Some("${project}/sub"), "${project}", private), runs_there);
+    assert_eq!(warnings(None, "${project}", StartDirectory::Project), runs_there);
+    assert_eq!(warnings(None, "${project}", private), receives_path);
+    assert_eq!(warnings(Some("/"), "${project}", StartDirectory::Project), receives_path);
+    assert_eq!(warnings(None, "x", private), [""; 0]);
+}
+
+#[test]
 fn oauth_disclosures_cause_warnings() {
     let check = |texts: &[(&'static str, &str)], expected: &[&str]| {
         let mut http = HttpDefinition { headers: Vec::new(), ..http() };
