@@ -224,7 +224,7 @@ impl FactCollector<'_> {
         let words = [&stdio.command].into_iter().chain(&stdio.args).map(|word| self.expand_for_lookup(&word.value));
         let words: Vec<String> = words.collect();
         let python_path = self.variable(stdio, "PYTHONPATH").unwrap_or_default();
-        let python_path = std::env::split_paths(&python_path).map(|path| cwd.join(path)).collect();
+        let python_path = std::env::split_paths(&python_path).collect();
         let line = CommandLine { words: &words, cwd: &cwd, python_path };
         for (file, label) in
             line.entry_points().into_iter().filter(|(file, _)| self.covers_content_of(file)).collect::<Vec<_>>()

@@ -1,18 +1,41 @@
-//! Detection of the files that a command line runs in addition to its program: scripts in the arguments, modules, and
-//! files that launchers read in the working directory.
+//! Detection of the files that a command line runs in addition to its program: scripts in the arguments, modules,
+//! commands of packages, scripts of `package.json`, and files that launchers read in the working directory.
 //!
 //! Detection is best effort and starts nothing. A missing file is not listed. When it appears, the list and the digest
-//! of the approval change.
+//! of the approval change. Too many files are preferred to too few: at worst, an approval is asked for again.
+
+mod command_words;
+mod node_package;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use super::warnings::program_name;
+use command_words::{
+    DIRECTORY_OPTIONS, PRELOAD_OPTIONS, command_of_package, find_modules, find_node_entries, find_operands,
+    folder_of_package, package_name, possible_paths, split_script,
+};
+use node_package::NodePackage;
 
-/// Maximum bytes of a `package.json` that is read.
-const MAX_PACKAGE_JSON_BYTES: u64 = 1 << 20;
+/// Maximum number of `package.json` files that are read for a command line.
+const MAX_PACKAGES: usize = 64;
+/// Maximum number of scripts that are inspected for a command line.
+const MAX_SCRIPTS: usize = 32;
+/// Maximum depth of scripts that run scripts.
+const MAX_SCRIPT_DEPTH: usize = 4;
+/// Maximum bytes of a script that is inspected.
+const MAX_SCRIPT_BYTES: usize = 16 << 10;
+/// Maximum number of directories in which a command may run.
+const MAX_DIRECTORIES: usize = 8;
+/// Maximum number of directories of `PYTHONPATH`.
+const MAX_PYTHON_PATH: usize = 64;
+/// Maximum number of parts of a module name.
+const MAX_MODULE_PARTS: usize = 16;
+/// Maximum number of times that a program is inspected in one command line.
+const MAX_REPETITIONS: usize = 16;
 
 /// Launchers, and the files that they read in the working directory.
 ///
@@ -32,14 +55,23 @@ const LAUNCHER_FILES: [(&[&str], &[&str]); 9] = [
     (&["direnv"], &[".envrc"]),
 ];
 
-/// Launchers that run a command from `node_modules/.bin`.
+/// Launchers that run a command of a package below `node_modules`.
 const NODE_LAUNCHERS: [&str; 7] = ["npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx"];
+
+/// Programs that run scripts of `package.json` by name: launchers, and `node --run`.
+const SCRIPT_LAUNCHERS: [&str; 9] = ["npm", "pnpm", "yarn", "bun", "node", "nodejs", "npm-run-all", "run-s", "run-p"];
+
+/// Programs that run a shell script or command line given as one argument.
+const SHELLS: [&str; 11] = ["sh", "bash", "zsh", "dash", "ksh", "ash", "fish", "env", "npm", "npx", "concurrently"];
 
 /// Interpreters that run a directory by its `package.json`.
 const NODE_INTERPRETERS: [&str; 5] = ["node", "nodejs", "bun", "tsx", "ts-node"];
 
-/// Interpreters that run a module with `-m`, and a directory by its `__main__.py`.
-const PYTHON_INTERPRETERS: [&str; 3] = ["python", "pythonw", "pypy"];
+/// Endings that Node and its replacements add to the name of a script. JSON is not code.
+const NODE_ENDINGS: [&str; 10] = ["", ".js", ".mjs", ".cjs", ".node", ".ts", ".mts", ".cts", ".tsx", ".jsx"];
+
+/// Programs that run a module with `-m`, and a directory by its `__main__.py`.
+const PYTHON_INTERPRETERS: [&str; 4] = ["python", "pythonw", "pypy", "uv"];
 
 /// A command line as it would run.
 pub(super) struct CommandLine<'a> {
@@ -47,7 +79,7 @@ pub(super) struct CommandLine<'a> {
     pub words: &'a [String],
     /// Working directory.
     pub cwd: &'a Path,
-    /// Directories of `PYTHONPATH`, if the entry sets it.
+    /// Directories of `PYTHONPATH`, if the entry sets it. Relative ones are relative to the working directory.
     pub python_path: Vec<PathBuf>,
 }
 
@@ -57,89 +89,283 @@ pub(super) type EntryPoints = BTreeMap<PathBuf, String>;
 impl CommandLine<'_> {
     /// Returns all detected files. Blocks.
     pub(super) fn entry_points(&self) -> EntryPoints {
-        let mut found = EntryPoints::new();
-        self.add_arguments(&mut found);
-        // Programs such as `env` run the command after them. The arguments of a second interpreter of a kind are
-        // included in those of the first, so each kind is inspected once regardless of the length of the command line.
-        let mut seen = BTreeSet::new();
-        for (position, word) in self.words.iter().enumerate() {
-            let (name, rest) = (program_name(word), &self.words[position + 1..]);
-            if !is_known(name) || !seen.insert(name) {
+        let mut search = EntryPointSearch::default();
+        search.inspect(&InspectedLine {
+            words: self.words,
+            directories: find_directories(self.words, self.cwd),
+            python_path: &self.python_path,
+            depth: 0,
+        });
+        search.found
+    }
+}
+
+/// A command line under inspection: that of the entry, or a script that it runs.
+struct InspectedLine<'a> {
+    words: &'a [String],
+    /// Directories in which it may run.
+    directories: Vec<PathBuf>,
+    python_path: &'a [PathBuf],
+    /// Number of scripts that lead to it.
+    depth: usize,
+}
+
+impl InspectedLine<'_> {
+    /// Returns the directories in which Python looks for modules.
+    fn module_directories(&self) -> Vec<PathBuf> {
+        let assigned = self.words.iter().filter_map(|word| word.strip_prefix("PYTHONPATH="));
+        let assigned = assigned.flat_map(std::env::split_paths);
+        let python_path: Vec<PathBuf> =
+            self.python_path.iter().cloned().chain(assigned).take(MAX_PYTHON_PATH).collect();
+        let below = |directory: &PathBuf| -> Vec<PathBuf> {
+            let paths = python_path.iter().map(|path| directory.join(path));
+            std::iter::once(directory.clone()).chain(paths).collect()
+        };
+        let all: BTreeSet<PathBuf> = self.directories.iter().flat_map(below).collect();
+        all.into_iter().collect()
+    }
+}
+
+/// State of the detection for one command line and the scripts that it runs.
+#[derive(Default)]
+struct EntryPointSearch {
+    found: EntryPoints,
+    /// The `package.json` files read. `None` for one that is not valid.
+    packages: BTreeMap<PathBuf, Option<Rc<NodePackage>>>,
+    /// Scripts inspected, with their directories.
+    scripts: BTreeSet<(PathBuf, String)>,
+}
+
+impl EntryPointSearch {
+    fn inspect(&mut self, line: &InspectedLine<'_>) {
+        self.add_arguments(line);
+        // Programs such as `env` run the command after them, and a script may run several.
+        let mut repetitions: BTreeMap<&str, usize> = BTreeMap::new();
+        for (position, word) in line.words.iter().enumerate() {
+            let name = program_name(word);
+            if !is_known(name) {
                 continue;
             }
-            match name {
-                name if PYTHON_INTERPRETERS.contains(&name) => self.add_python(rest, &mut found),
-                name if NODE_INTERPRETERS.contains(&name) => self.add_node(rest, &mut found),
-                _ => {}
+            let count = repetitions.entry(name).or_default();
+            *count += 1;
+            if *count <= MAX_REPETITIONS {
+                self.add_program(line, name, &line.words[position + 1..]);
             }
-            self.add_launcher(name, rest, &mut found);
         }
-        found
+    }
+
+    /// Adds the files of a known program with these arguments.
+    fn add_program(&mut self, line: &InspectedLine<'_>, name: &str, arguments: &[String]) {
+        if PYTHON_INTERPRETERS.contains(&name) {
+            self.add_python(line, arguments);
+        }
+        if NODE_INTERPRETERS.contains(&name) {
+            self.add_node(line, arguments);
+        }
+        if NODE_LAUNCHERS.contains(&name) {
+            self.add_packages(line, name, arguments);
+        }
+        if SCRIPT_LAUNCHERS.contains(&name) {
+            self.add_package_scripts(line, name, arguments);
+        }
+        if SHELLS.contains(&name) {
+            self.add_shell_scripts(line, arguments);
+        }
+        for file in LAUNCHER_FILES.iter().filter(|(names, _)| names.contains(&name)).flat_map(|(_, files)| *files) {
+            for directory in &line.directories {
+                self.add(&format!("read by {name}"), directory.join(file));
+            }
+        }
     }
 
     /// Adds every argument that names a file, either on its own or as the value of an option.
-    fn add_arguments(&self, found: &mut EntryPoints) {
-        for (position, argument) in self.words.iter().enumerate().skip(1) {
-            let value = argument.strip_prefix('-').and_then(|option| option.split_once('=')).map(|(_, value)| value);
-            let attached =
-                argument.strip_prefix('-').filter(|option| !option.starts_with('-')).and_then(|option| option.get(1..));
-            for candidate in [Some(argument.as_str()), value, attached].into_iter().flatten() {
-                self.add(found, format!("argument {position}"), self.cwd.join(candidate));
+    fn add_arguments(&mut self, line: &InspectedLine<'_>) {
+        for (position, argument) in line.words.iter().enumerate().skip(1) {
+            let label = match line.depth {
+                0 => format!("argument {position}"),
+                _ => format!("word {position} of a script"),
+            };
+            for candidate in possible_paths(argument) {
+                for directory in &line.directories {
+                    self.add(&label, directory.join(candidate));
+                }
             }
         }
     }
 
     /// Adds the files of `python -m MODULE` and `python DIRECTORY`.
-    fn add_python(&self, arguments: &[String], found: &mut EntryPoints) {
-        if let Some(module) = find_module(arguments) {
-            let parts: Vec<&str> = module.split('.').collect();
-            for base in std::iter::once(self.cwd).chain(self.python_path.iter().map(PathBuf::as_path)) {
-                let whole: PathBuf = parts.iter().collect();
-                self.add(found, format!("module {module}"), base.join(&whole).with_extension("py"));
-                self.add(found, format!("module {module}"), base.join(&whole).join("__main__.py"));
+    fn add_python(&mut self, line: &InspectedLine<'_>, arguments: &[String]) {
+        let bases = line.module_directories();
+        for module in find_modules(arguments) {
+            let label = format!("module {module}");
+            let parts: Vec<&str> = module.split('.').take(MAX_MODULE_PARTS).collect();
+            let whole: PathBuf = parts.iter().collect();
+            for (base, ending) in bases.iter().flat_map(|base| [(base, "py"), (base, "pyc")]) {
+                self.add(&label, base.join(&whole).with_extension(ending));
+                self.add(&label, base.join(&whole).join("__main__").with_extension(ending));
                 for depth in 1..=parts.len() {
                     let package: PathBuf = parts[..depth].iter().collect();
-                    self.add(found, format!("module {module}"), base.join(package).join("__init__.py"));
+                    self.add(&label, base.join(package).join("__init__").with_extension(ending));
                 }
             }
         }
-        if let Some(script) = first_operand(arguments) {
-            self.add(found, format!("directory {script}"), self.cwd.join(script).join("__main__.py"));
+        for operand in find_operands(arguments) {
+            for directory in &line.directories {
+                let main = directory.join(operand).join("__main__.py");
+                self.add(&format!("directory {operand}"), main.with_extension("pyc"));
+                self.add(&format!("directory {operand}"), main);
+            }
         }
     }
 
-    /// Adds the files of `node DIRECTORY`, and of `node SCRIPT` without a file extension.
-    fn add_node(&self, arguments: &[String], found: &mut EntryPoints) {
-        let Some(script) = first_operand(arguments) else { return };
-        let (label, path) = (format!("entry point of {script}"), self.cwd.join(script));
-        let package = path.join("package.json");
-        let main = read_package_main(&package).unwrap_or_default();
-        self.add(found, label.clone(), package);
+    /// Adds the files of `node DIRECTORY`, of `node SCRIPT` without a file extension, and of preloaded packages.
+    fn add_node(&mut self, line: &InspectedLine<'_>, arguments: &[String]) {
+        let entries = find_node_entries(arguments);
+        let preloaded: Vec<&str> =
+            PRELOAD_OPTIONS.find_values(arguments).into_iter().filter(|value| !value.starts_with(['.', '/'])).collect();
+        for directory in &line.directories {
+            for entry in &entries {
+                self.add_node_entry(&format!("entry point of {entry}"), directory.join(entry));
+            }
+            for package in &preloaded {
+                let path = directory.join("node_modules").join(package);
+                self.add_node_entry(&format!("entry point of {package}"), path);
+            }
+        }
+    }
+
+    fn add_node_entry(&mut self, label: &str, path: PathBuf) {
+        let file = path.join("package.json");
+        let main = self.read_package(&file).map(|package| package.main.clone()).unwrap_or_default();
+        self.add(label, file);
         for candidate in [path.join(&main), path.join(&main).join("index"), path.join("index"), path] {
-            for ending in ["", ".js", ".mjs", ".cjs", ".ts", ".json"] {
+            for ending in NODE_ENDINGS {
                 let mut file = candidate.clone().into_os_string();
                 file.push(ending);
-                self.add(found, label.clone(), file.into());
+                self.add(label, file.into());
             }
         }
     }
 
-    fn add_launcher(&self, name: &str, arguments: &[String], found: &mut EntryPoints) {
-        for file in LAUNCHER_FILES.iter().filter(|(names, _)| names.contains(&name)).flat_map(|(_, files)| *files) {
-            self.add(found, format!("read by {name}"), self.cwd.join(file));
-        }
-        if NODE_LAUNCHERS.contains(&name) {
-            for argument in arguments.iter().filter(|argument| !argument.starts_with('-')) {
-                let command = command_of_package(argument);
-                self.add(found, format!("run by {name}"), self.cwd.join("node_modules/.bin").join(command));
+    /// Adds the commands of packages: below `node_modules`, in a directory given as the package, and in the working
+    /// directory, whose own package `npx` prefers to a download.
+    fn add_packages(&mut self, line: &InspectedLine<'_>, name: &str, arguments: &[String]) {
+        let label = format!("run by {name}");
+        let operands = find_operands(arguments);
+        let folders: Vec<&str> = find_node_entries(arguments).into_iter().filter_map(folder_of_package).collect();
+        for directory in &line.directories {
+            let modules = directory.join("node_modules");
+            for operand in &operands {
+                self.add(&label, modules.join(".bin").join(command_of_package(operand)));
+                let Some(package) = package_name(operand) else { continue };
+                self.add_package(&label, &modules.join(package), &modules);
+                let own = self.read_package(&directory.join("package.json"));
+                if own.is_some_and(|own| own.provides(package)) {
+                    self.add_package(&label, directory, &modules);
+                }
+            }
+            for folder in &folders {
+                self.add_package(&label, &directory.join(folder), &modules);
             }
         }
     }
 
-    fn add(&self, found: &mut EntryPoints, label: String, path: PathBuf) {
+    /// Adds the `package.json` of a package, its commands, and their links below `node_modules`.
+    fn add_package(&mut self, label: &str, folder: &Path, modules: &Path) {
+        let file = folder.join("package.json");
+        match self.read_package(&file) {
+            Some(package) => {
+                for (command, target) in &package.commands {
+                    self.add(label, folder.join(target));
+                    self.add(label, modules.join(".bin").join(command));
+                }
+            }
+            // For a directory without a valid description, npm uses its list of installed packages.
+            None if folder.is_dir() => self.add(label, modules.join(".package-lock.json")),
+            None => {}
+        }
+        self.add(label, file);
+    }
+
+    /// Adds the files of the scripts of `package.json` that the arguments name, and of those around them.
+    fn add_package_scripts(&mut self, line: &InspectedLine<'_>, name: &str, arguments: &[String]) {
+        let is_run_option = |argument: &String| argument == "--run" || argument.starts_with("--run=");
+        if matches!(name, "node" | "nodejs") && !arguments.iter().any(is_run_option) {
+            return;
+        }
+        let operands = find_operands(arguments);
+        for directory in &line.directories {
+            if operands.contains(&"start") {
+                // The default of npm.
+                self.add(&format!("run by {name} start"), directory.join("server.js"));
+            }
+            let file = directory.join("package.json");
+            let Some(package) = self.read_package(&file) else { continue };
+            self.add(&format!("read by {name}"), file);
+            for operand in &operands {
+                for prefix in ["pre", "", "post"] {
+                    let Some(script) = package.scripts.get(&format!("{prefix}{operand}")) else { continue };
+                    self.add_script_commands(directory, script);
+                    self.add_script(line, directory, script);
+                }
+            }
+        }
+    }
+
+    /// Adds the commands below `node_modules` that shadow programs of the same name in a script of `package.json`.
+    fn add_script_commands(&mut self, directory: &Path, script: &str) {
+        if script.len() > MAX_SCRIPT_BYTES {
+            return;
+        }
+        for word in split_script(script).iter().filter(|word| !word.is_empty() && !word.contains('/')) {
+            self.add(&format!("run by a script as {word}"), directory.join("node_modules/.bin").join(word));
+        }
+    }
+
+    /// Adds the files of scripts that are given as one argument, as in `sh -c SCRIPT`.
+    fn add_shell_scripts(&mut self, line: &InspectedLine<'_>, arguments: &[String]) {
+        for text in find_operands(arguments).into_iter().filter(|text| text.contains(char::is_whitespace)) {
+            for directory in &line.directories {
+                self.add_script(line, directory, text);
+            }
+        }
+    }
+
+    /// Adds the files of a script that runs in a directory. Each script is inspected once.
+    fn add_script(&mut self, line: &InspectedLine<'_>, directory: &Path, script: &str) {
+        let is_too_much = line.depth >= MAX_SCRIPT_DEPTH || self.scripts.len() >= MAX_SCRIPTS;
+        if is_too_much || script.len() > MAX_SCRIPT_BYTES {
+            return;
+        }
+        if !self.scripts.insert((directory.to_owned(), script.to_owned())) {
+            return;
+        }
+        let words = split_script(script);
+        self.inspect(&InspectedLine {
+            words: &words,
+            directories: find_directories(&words, directory),
+            python_path: line.python_path,
+            depth: line.depth + 1,
+        });
+    }
+
+    /// Reads a `package.json`. Returns `None` if it is missing or not valid, or after the maximum number of files.
+    fn read_package(&mut self, file: &Path) -> Option<Rc<NodePackage>> {
+        if let Some(known) = self.packages.get(file) {
+            return known.clone();
+        }
+        if self.packages.len() >= MAX_PACKAGES || !file.is_file() {
+            return None;
+        }
+        let package = NodePackage::read(file).map(Rc::new);
+        self.packages.insert(file.to_owned(), package.clone());
+        package
+    }
+
+    fn add(&mut self, label: &str, path: PathBuf) {
         if path.is_file() {
             // Normalized, so that a file is listed once regardless of its spelling.
-            found.entry(path.components().collect()).or_insert(label);
+            self.found.entry(path.components().collect()).or_insert_with(|| label.to_owned());
         }
     }
 }
@@ -147,94 +373,22 @@ impl CommandLine<'_> {
 fn is_known(name: &str) -> bool {
     PYTHON_INTERPRETERS.contains(&name)
         || NODE_INTERPRETERS.contains(&name)
-        || LAUNCHER_FILES.iter().any(|(names, _)| names.contains(&name))
         || NODE_LAUNCHERS.contains(&name)
+        || SCRIPT_LAUNCHERS.contains(&name)
+        || SHELLS.contains(&name)
+        || LAUNCHER_FILES.iter().any(|(names, _)| names.contains(&name))
 }
 
-/// Returns the module of `-m MODULE`, `-mMODULE` or `-Im MODULE`.
-fn find_module(arguments: &[String]) -> Option<&str> {
-    let mut arguments = arguments.iter();
-    while let Some(argument) = arguments.next() {
-        let letters = argument.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
-        if let Some(at) = letters.find('m') {
-            let attached = &letters[at + 1..];
-            return if attached.is_empty() { arguments.next().map(String::as_str) } else { Some(attached) };
+/// Returns the directories in which a command may run: the working directory, and those that options select.
+fn find_directories(words: &[String], cwd: &Path) -> Vec<PathBuf> {
+    let mut directories = vec![cwd.to_owned()];
+    for value in DIRECTORY_OPTIONS.find_values(words) {
+        for known in directories.clone() {
+            let directory: PathBuf = known.join(value).components().collect();
+            if directories.len() < MAX_DIRECTORIES && !directories.contains(&directory) && directory.is_dir() {
+                directories.push(directory);
+            }
         }
     }
-    None
-}
-
-/// Returns the first argument that is not an option: the script, provided that no option takes a separate value.
-fn first_operand(arguments: &[String]) -> Option<&str> {
-    arguments.iter().map(String::as_str).find(|argument| !argument.starts_with('-'))
-}
-
-/// Returns the command of a package: its name without scope and version.
-fn command_of_package(package: &str) -> &str {
-    let name = package.rsplit('/').next().unwrap_or(package);
-    name.split('@').find(|part| !part.is_empty()).unwrap_or(name)
-}
-
-/// Returns the `main` member of a `package.json`.
-fn read_package_main(package: &Path) -> Option<String> {
-    if !package.is_file() {
-        return None;
-    }
-    let mut text = Vec::new();
-    File::open(package).ok()?.take(MAX_PACKAGE_JSON_BYTES).read_to_end(&mut text).ok()?;
-    let package: serde_json::Value = serde_json::from_slice(&text).ok()?;
-    package.get("main")?.as_str().map(str::to_owned)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn find_entry_points(words: &[&str], files: &[&str]) -> Vec<String> {
-        let folder = tempfile::tempdir().unwrap();
-        for file in files {
-            let (file, text) = file.split_once('|').unwrap_or((file, ""));
-            let path = folder.path().join(file);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        }
-        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let line = CommandLine { words: &words, cwd: folder.path(), python_path: vec![folder.path().join("lib")] };
-        let name = |path: &Path| path.strip_prefix(folder.path()).unwrap().display().to_string().replace("./", "");
-        let found: BTreeSet<String> = line.entry_points().keys().map(|path| name(path)).collect();
-        found.into_iter().collect()
-    }
-
-    #[test]
-    fn entry_points_of_common_command_lines_are_found() {
-        let package = r#"package.json|{"main": "lib/start"}"#;
-        let cases: [(&[&str], &[&str], &[&str]); 15] = [
-            (&["python3", "server.py"], &["server.py", "other.py"], &["server.py"]),
-            (&["python3.12", "-u", "server.py"], &["server.py"], &["server.py"]),
-            (&["python3", "-m", "server"], &["server.py", "lib/server.py"], &["lib/server.py", "server.py"]),
-            (
-                &["python3", "-Im", "a.b"],
-                &["a/__init__.py", "a/b/__main__.py", "a/b/c.py"],
-                &["a/__init__.py", "a/b/__main__.py"],
-            ),
-            (&["python3", "app"], &["app/__main__.py"], &["app/__main__.py"]),
-            (&["node", "."], &[package, "lib/start.js", "index.js"], &["index.js", "lib/start.js", "package.json"]),
-            (&["node", "app"], &["app/index.js"], &["app/index.js"]),
-            (&["node", "server"], &["server.js"], &["server.js"]),
-            (&["node", "--import=./hook.mjs", "x.js"], &["hook.mjs", "x.js"], &["hook.mjs", "x.js"]),
-            (&["node", "-r./hook.js", "x.js"], &["hook.js", "x.js"], &["hook.js", "x.js"]),
-            (&["env", "A=1", "node", "."], &["index.js"], &["index.js"]),
-            (&["npm", "run", "serve"], &["package.json", ".npmrc"], &[".npmrc", "package.json"]),
-            (
-                &["npx", "-y", "@scope/server@1.0.0"],
-                &["node_modules/.bin/server", ".npmrc"],
-                &[".npmrc", "node_modules/.bin/server"],
-            ),
-            (&["uv", "run", "serve"], &["pyproject.toml", "uv.toml"], &["pyproject.toml", "uv.toml"]),
-            (&["tool", "--data", "dir", "plain"], &["dir/x"], &[]),
-        ];
-        for (words, files, expected) in cases {
-            assert_eq!(find_entry_points(words, files), expected, "{words:?}");
-        }
-    }
+    directories
 }

@@ -1,5 +1,6 @@
 //! Tests of approvals: triggers for a new prompt, displayed lines and stored records.
 
+mod covered_files;
 mod warnings;
 
 use std::ffi::OsString;
