@@ -93,8 +93,7 @@ impl SubAgent {
         let others = names.into_iter().filter(|name| **name != *TOOL_NAME).collect();
         let config =
             SubAgentConfig { tools: Arc::new(others), requests_left: run_budget.map(RunBudget::requests_left) };
-        let caller =
-            ToolCaller { name: "sub-agent".into(), consent: CallerConsent::Ask, principal: parent.principal.clone() };
+        let caller = ToolCaller { name: "sub-agent".into(), consent: CallerConsent::Ask, ..parent.clone() };
         let agent = Agent::new(self.model.clone(), registry, self.limits).with_effort(self.effort);
         let agent = agent.into_sub_agent(caller, config);
         let conversation = Conversation { system: Some(SUB_AGENT_PROMPT.to_owned()), turns: Vec::new() };

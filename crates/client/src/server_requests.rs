@@ -133,10 +133,11 @@ impl ServerRequestHandler {
             SAMPLE if self.services.sampling.is_some() => self.sample(params, call),
             ROOTS => {
                 let source = self.services.roots.as_ref().ok_or_else(undeclared)?;
-                let roots = with_timeout(self.limits.call, source.roots(self.source(call)));
+                let roots = with_timeout(self.limits.call, source.available_roots(self.source(call)));
                 let work = async move {
                     let late = || RequestRefusal::new(code::INTERNAL, "the roots are not available");
-                    let roots = serde_json::json!({ "roots": roots.await.ok_or_else(late)? });
+                    let none = || RequestRefusal::new(code::METHOD_NOT_FOUND, "no roots are available to this server");
+                    let roots = serde_json::json!({ "roots": roots.await.ok_or_else(late)?.ok_or_else(none)? });
                     RawJson::from_value(&roots).map_err(|error| RequestRefusal::new(code::INTERNAL, error.to_string()))
                 };
                 Ok(PendingReply { person: false, work: Box::pin(work) })
@@ -154,7 +155,8 @@ impl ServerRequestHandler {
         if let (Some(sink), Some(params)) = (&self.services.logs, params)
             && let Ok(LogMessage { level, logger, data }) = LogMessage::from_raw(params, &self.limits.bounds)
             // Some servers ignore the requested level: the Python SDK 2.3 sends everything.
-            && wanted.is_none_or(|wanted| level >= wanted)
+            // A call with a tag has a level of its own (2026-07-28), which its caller applies.
+            && (call.is_some() || wanted.is_none_or(|wanted| level >= wanted))
             && let Ok(data) = RawJson::parse(masked_value(data.as_bytes(), &self.redactor))
         {
             let logger = logger.map(|logger| self.redactor.redact(&logger).into_owned());

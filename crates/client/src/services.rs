@@ -85,6 +85,13 @@ pub trait RootsSource: Send + Sync {
     /// Resolves to the directories as `file://` URIs. Called on the connection's own task: it must return its future at
     /// once.
     fn roots(&self, source: RequestSource<'_>) -> BoxedFuture<Vec<Root>>;
+
+    /// Resolves to the directories, or to `None` if they are not available now: the server then learns that roots are
+    /// not supported, which differs from an empty list.
+    fn available_roots(&self, source: RequestSource<'_>) -> BoxedFuture<Option<Vec<Root>>> {
+        let roots = self.roots(source);
+        Box::pin(async move { Some(roots.await) })
+    }
 }
 
 /// Receives log messages from a server. Called on the connection's own task: it must return at once.

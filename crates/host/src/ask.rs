@@ -7,7 +7,7 @@ use wharf_client::CallTag;
 use wharf_json::RawJson;
 use wharf_policy::{Rule, RuleWriteError};
 use wharf_spec::{ServerName, ToolId};
-use wharf_tools::{Principal, ToolDescription};
+use wharf_tools::{Principal, ToolCaller, ToolDescription};
 use wharf_wire::{Elicitation, ElicitationResponse, SamplingRequest};
 
 /// A question to a person. Each variant names its server and has its own answer type.
@@ -44,6 +44,8 @@ pub struct PermissionAsk {
     pub caller: Arc<str>,
     /// The principal to ask. The answer holds for this one only, unless it is the user's and creates a rule.
     pub principal: Principal,
+    /// The request that the caller acts for, if it numbered it.
+    pub request: Option<u64>,
     /// Reason for the prompt, as a sentence.
     pub reason: String,
     /// Changes to the tool's definition since it was approved: lines, escaped.
@@ -140,6 +142,18 @@ pub trait Asker: Send + Sync {
     /// Takes a question and returns immediately. The answer is sent to the question's [`AskReply`] later.
     fn ask(&self, ask: Ask);
 
+    /// Reports whether a caller's principal can be asked for permission now. If not, the call is refused as by a host
+    /// without an asker.
+    fn can_ask(&self, caller: &ToolCaller) -> bool {
+        let _ = caller;
+        true
+    }
+
+    /// Reports whether servers may ask for input. If not, the elicitation capability is not declared.
+    fn supports_elicitation(&self) -> bool {
+        true
+    }
+
     /// Reports whether pages can be shown as well as forms.
     fn shows_pages(&self) -> bool {
         false
@@ -182,7 +196,7 @@ impl PermissionAsk {
     pub fn new(id: ToolId, tool: Arc<ToolDescription>, arguments: RawJson) -> Self {
         let always = Err(RuleWriteError::NoServer(id.server.clone()));
         let (caller, principal) = ("agent".into(), Principal::local());
-        Self { id, tool, arguments, caller, principal, reason: String::new(), changed: None, always }
+        Self { id, tool, arguments, caller, principal, request: None, reason: String::new(), changed: None, always }
     }
 }
 

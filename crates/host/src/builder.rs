@@ -505,6 +505,7 @@ impl HostBuilder {
                 audit,
                 disk,
                 logs,
+                log_sink: OnceLock::new(),
                 released: Mutex::new(approved.released),
                 background: Mutex::default(),
                 polls: Default::default(),

@@ -16,6 +16,7 @@ use crate::call::{CallOptions, OutgoingCall};
 use crate::catalog::CatalogTool;
 use crate::context::HostContext;
 use crate::error::HostError;
+use crate::results::is_marked_error;
 use crate::routing::CallDeadline;
 use crate::server::Server;
 
@@ -71,6 +72,18 @@ impl CallPermit {
     pub fn finish(mut self, outcome: Result<&ToolResult, &CallError>) {
         match outcome {
             Ok(result) if result.is_error => self.record(&AuditedCallOutcome::ToolFailed),
+            Ok(_) => self.record(&AuditedCallOutcome::Answered),
+            Err(error) => {
+                let error = self.server.call_error(error.clone());
+                self.record(&AuditedCallOutcome::Failed(&error));
+            }
+        }
+    }
+
+    /// Records the end of a call whose result is only forwarded.
+    pub fn finish_raw(mut self, outcome: Result<&RawJson, &CallError>) {
+        match outcome {
+            Ok(result) if is_marked_error(result) => self.record(&AuditedCallOutcome::ToolFailed),
             Ok(_) => self.record(&AuditedCallOutcome::Answered),
             Err(error) => {
                 let error = self.server.call_error(error.clone());

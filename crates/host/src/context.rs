@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use wharf_client::{
-    ClientServices, ConnectOptions, GuardProgram, Limits, LowPriorityThread, ProcessLog, Tap, TransportCache,
+    ClientServices, ConnectOptions, GuardProgram, Limits, LogSink, LowPriorityThread, ProcessLog, Tap, TransportCache,
 };
 use wharf_spec::{Environment, ServerName};
 use wharf_tools::{Gate, closest_name};
@@ -74,6 +74,8 @@ pub(crate) struct HostContext {
     pub disk: Option<StateDirectory>,
     /// The servers' log files, if this host writes them.
     pub logs: Option<Arc<ServerLogs>>,
+    /// Receives the servers' log messages besides the events.
+    pub log_sink: OnceLock<Arc<dyn LogSink>>,
     /// Tool definitions that a person has released from quarantine.
     pub released: Mutex<ReleasedDefinitions>,
     /// Background tasks of the host. None of them holds a strong reference to the context while it waits.

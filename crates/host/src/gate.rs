@@ -310,6 +310,11 @@ impl RuleGate {
         }
     }
 
+    /// Returns the asker, if it can ask the caller's principal.
+    fn asker_of(&self, caller: &ToolCaller) -> Option<&Arc<dyn Asker>> {
+        self.asker.as_ref().filter(|asker| asker.can_ask(caller))
+    }
+
     /// Returns the refusal of a call that requires a prompt, for a host without an asker.
     fn no_asker_refusal(&self, tool: &ToolDescription, approved_before: Option<&str>) -> CallRefusal {
         if approved_before.is_some() {
@@ -388,7 +393,9 @@ impl RuleGate {
             RuleDecision::No(refusal) => return Err(refusal),
             RuleDecision::Ask { why, approved_before } => (why, approved_before),
         };
-        let Some(asker) = &self.asker else { return Err(self.no_asker_refusal(&tool, approved_before.as_deref())) };
+        let Some(asker) = self.asker_of(&caller) else {
+            return Err(self.no_asker_refusal(&tool, approved_before.as_deref()));
+        };
         let asked_about = self.server_version(&tool);
         let ask = self.permission_ask(&caller, &tool, &arguments, &why, approved_before.as_deref());
         let answer = match ask {
@@ -440,12 +447,12 @@ impl RuleGate {
         let changed = before.zip(after).map(|(before, after)| diff_definitions(before, after.as_str()).to_string());
         let always = self.always_rule(&caller.principal, tool);
         let (tool, arguments) = (Arc::clone(tool), arguments.clone());
-        let (caller, principal) = (Arc::clone(&caller.name), caller.principal.clone());
+        let (caller, principal, request) = (Arc::clone(&caller.name), caller.principal.clone(), caller.request);
         let reason = match (why, tool.subject.as_ref().and_then(|subject| subject.reason)) {
             (DecisionReason::Default, Some(reason)) => reason.to_owned(),
             _ => why.to_string(),
         };
-        Some(PermissionAsk { id, tool, arguments, caller, principal, reason, changed, always })
+        Some(PermissionAsk { id, tool, arguments, caller, principal, request, reason, changed, always })
     }
 
     /// Reports whether the server currently offers exactly this definition. Always true for tools that belong to no
@@ -583,7 +590,7 @@ impl Gate for SharedGate {
         match self.0.decide(caller, tool, arguments) {
             RuleDecision::Yes => GateDecision::Pass,
             RuleDecision::No(refusal) => GateDecision::Refuse(refusal),
-            RuleDecision::Ask { approved_before, .. } if self.0.asker.is_none() => {
+            RuleDecision::Ask { approved_before, .. } if self.0.asker_of(caller).is_none() => {
                 let refusal = self.0.no_asker_refusal(tool, approved_before.as_deref());
                 self.0.record_decision(caller, tool, arguments, "deny", &"denied: no asker to prompt");
                 GateDecision::Refuse(refusal)

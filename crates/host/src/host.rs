@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use wharf_client::{Connection, RawResult};
+use wharf_client::{Connection, LogSink, RawResult};
 use wharf_json::RawJson;
 use wharf_spec::{ServerEntry, ServerName, ToolId};
 use wharf_tools::{CallRefusal, Registry, ToolCaller};
@@ -452,6 +452,12 @@ impl Host {
     /// [`ToolCaller::on_behalf_of`](wharf_tools::ToolCaller::on_behalf_of) sets the principal of a call.
     pub fn forget_principal(&self, principal: &wharf_tools::Principal) {
         self.context().rules.forget_principal(principal);
+    }
+
+    /// Sets a receiver of the servers' log messages besides the events, which are delivered later. Called on the
+    /// connections' own tasks: it must return at once. The first receiver stays.
+    pub fn set_log_sink(&self, sink: Arc<dyn LogSink>) {
+        let _ = self.context().log_sink.set(sink);
     }
 
     /// Returns the events from now on. [`HostBuilder::start_with_events`] returns those of the start as well. See

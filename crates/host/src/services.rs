@@ -27,8 +27,10 @@ pub(crate) fn build_services(context: &Arc<HostContext>) -> ClientServices {
     let logs = EventLogSink(Arc::downgrade(context));
     let mut services = ClientServices::default().logs(LogLevel::Info, logs).tasks();
     if let Some(asker) = &context.asker {
-        let person = AskerElicitor { asker: Arc::clone(asker), context: Arc::downgrade(context) };
-        services = services.elicitation(person);
+        if asker.supports_elicitation() {
+            let person = AskerElicitor { asker: Arc::clone(asker), context: Arc::downgrade(context) };
+            services = services.elicitation(person);
+        }
         if asker.supports_sampling() {
             let context = Arc::downgrade(context);
             services = services.sampling(AskerSampler { asker: Arc::clone(asker), context, spent: Mutex::default() });
@@ -48,6 +50,9 @@ impl LogSink for EventLogSink {
         if let (Some(context), Ok(server)) = (self.0.upgrade(), ServerName::new(source.server)) {
             if let Some(logs) = &context.logs {
                 logs.record_message(server.as_str(), &message);
+            }
+            if let Some(sink) = context.log_sink.get() {
+                sink.log(source, message.clone());
             }
             context.event_bus.publish(Event::Log { server, call: source.call, message });
         }

@@ -57,6 +57,8 @@ pub struct ToolCaller {
     pub consent: CallerConsent,
     /// The person or program on whose behalf it calls.
     pub principal: Principal,
+    /// A number that the caller gives the request it acts for, to recognise it in questions to the principal.
+    pub request: Option<u64>,
 }
 
 /// The person or program on whose behalf a call is made. An answer to a prompt holds for one principal only.
@@ -96,18 +98,24 @@ impl ToolInvocation {
 impl ToolCaller {
     /// An agent that calls on its own: a person is asked if the rules require it.
     pub fn agent() -> Self {
-        Self { name: "agent".into(), consent: CallerConsent::Ask, principal: Principal::local() }
+        Self { name: "agent".into(), consent: CallerConsent::Ask, principal: Principal::local(), request: None }
     }
 
     /// A person typing the call.
     pub fn person() -> Self {
-        Self { name: "person".into(), consent: CallerConsent::Given, principal: Principal::local() }
+        Self { name: "person".into(), consent: CallerConsent::Given, principal: Principal::local(), request: None }
     }
 
     /// Sets the principal.
     #[must_use]
     pub fn on_behalf_of(self, principal: Principal) -> Self {
         Self { principal, ..self }
+    }
+
+    /// Sets the number of the request.
+    #[must_use]
+    pub fn for_request(self, number: u64) -> Self {
+        Self { request: Some(number), ..self }
     }
 }
 
