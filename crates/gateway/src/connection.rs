@@ -10,15 +10,18 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::task::AbortHandle;
 use wharf::RawJson;
-use wharf::tools::{Principal, ToolCaller};
-use wharf::wire::{Era, JsonLimits, Revision, RpcError, code, split_batch};
+use wharf::tools::Principal;
+use wharf::wire::{Era, JsonLimits, LogLevel, Revision, RpcError, code, object_members, split_batch};
 use wharf_serve::{ClientConnection, ClientMessage, MessageKind, Outbox, OutgoingMessage};
 
+use crate::client_class::ClientClass;
 use crate::errors::{invalid_params, rpc_error, rpc_error_with, unknown_method};
 use crate::gateway::GatewayShared;
 use crate::list_changes;
+use crate::questions::SessionQuestions;
 use crate::requests::{self, ClientRequest};
 use crate::responses::{error_response, result_response};
+use crate::route::ClientFacts;
 use crate::running_requests::{RunningRequests, StartRefusal};
 
 /// Maximum characters of a client's name in prompts and logs.
@@ -31,8 +34,11 @@ pub(crate) struct GatewayConnection {
     shared: Arc<GatewayShared>,
     principal: Principal,
     era: Era,
+    /// Number of the connection in its gateway.
+    number: u64,
     client: Mutex<ClientState>,
     running: Arc<RunningRequests>,
+    questions: Arc<SessionQuestions>,
 }
 
 /// What is known of a client.
@@ -40,6 +46,10 @@ pub(crate) struct GatewayConnection {
 struct ClientState {
     revision: Option<Revision>,
     name: Option<String>,
+    /// `clientInfo` as sent.
+    info: Option<RawJson>,
+    class: ClientClass,
+    log_level: Option<LogLevel>,
     /// Stream for messages that belong to no request.
     outbox: Option<Arc<dyn Outbox>>,
     /// Announces list changes.
@@ -47,13 +57,16 @@ struct ClientState {
 }
 
 impl GatewayConnection {
-    pub fn session(shared: Arc<GatewayShared>, principal: Principal) -> Self {
-        Self { shared, principal, era: Era::Handshake, client: Mutex::default(), running: Arc::default() }
+    pub fn session(shared: Arc<GatewayShared>, principal: Principal, number: u64) -> Self {
+        let client = Mutex::default();
+        let (running, questions) = (Arc::default(), Arc::default());
+        Self { shared, principal, era: Era::Handshake, number, client, running, questions }
     }
 
-    pub fn stateless(shared: Arc<GatewayShared>, principal: Principal) -> Self {
+    pub fn stateless(shared: Arc<GatewayShared>, principal: Principal, number: u64) -> Self {
         let client = ClientState { revision: Some(Revision::LATEST_STATELESS), ..ClientState::default() };
-        Self { shared, principal, era: Era::Stateless, client: Mutex::new(client), running: Arc::default() }
+        let (running, questions) = (Arc::default(), Arc::default());
+        Self { shared, principal, era: Era::Stateless, number, client: Mutex::new(client), running, questions }
     }
 
     fn client(&self) -> MutexGuard<'_, ClientState> {
@@ -82,6 +95,7 @@ impl GatewayConnection {
                 Some(Err(rpc_error(code::INVALID_REQUEST, "the first request must be `initialize`")))
             }
             (Era::Stateless, "server/discover") => Some(Ok(self.discover())),
+            (Era::Handshake, "logging/setLevel") => Some(self.set_log_level(message)),
             (era, method) if !requests::is_known(era, method) => Some(Err(unknown_method(method))),
             _ => None,
         }
@@ -93,12 +107,13 @@ impl GatewayConnection {
         let requested = requested.ok_or_else(|| invalid_params("`protocolVersion` must be a string"))?;
         let spoken = requested.parse::<Revision>().ok().filter(|revision| revision.era() == Era::Handshake);
         let revision = spoken.unwrap_or(Revision::LATEST_HANDSHAKE);
-        let info: Option<Value> = message.param("clientInfo").and_then(|raw| raw.decode(&bounds).ok());
-        let name = info.as_ref().and_then(|info| info["name"].as_str());
-        let name = name.map(|name| name.chars().take(MAX_CLIENT_NAME_CHARS).collect());
+        let info = message.param("clientInfo");
+        let declared: Option<Value> = message.param("capabilities").and_then(|raw| raw.decode(&bounds).ok());
         {
             let mut client = self.client();
-            (client.revision, client.name) = (Some(revision), name);
+            (client.revision, client.name) = (Some(revision), info.as_ref().and_then(client_name));
+            client.class = ClientClass::from_capabilities(&declared.unwrap_or_default(), revision);
+            client.info = info;
         }
         self.announce_changes();
         Ok(raw(&json!({
@@ -106,6 +121,13 @@ impl GatewayConnection {
             "capabilities": capabilities(revision),
             "serverInfo": self.server_info(),
         })))
+    }
+
+    fn set_log_level(&self, message: &ClientMessage) -> Result<RawJson, RpcError> {
+        let level: Option<String> = message.param("level").and_then(|raw| raw.decode(&JsonLimits::default()).ok());
+        let level = level.and_then(|level| level.parse::<LogLevel>().ok());
+        self.client().log_level = Some(level.ok_or_else(|| invalid_params("`level` must be a log level"))?);
+        Ok(RawJson::empty_object())
     }
 
     fn discover(&self) -> RawJson {
@@ -141,8 +163,8 @@ impl GatewayConnection {
         };
         let request = ClientRequest {
             shared: Arc::clone(&self.shared),
-            caller: self.caller(),
-            era: self.era,
+            client: self.client_facts(&message),
+            questions: Arc::clone(&self.questions),
             id: id.clone(),
             message,
             out: Arc::clone(&out),
@@ -160,9 +182,40 @@ impl GatewayConnection {
         self.running.set_task(&id, serial, task.abort_handle());
     }
 
-    fn caller(&self) -> ToolCaller {
-        let name = self.client().name.clone().unwrap_or_else(|| "client".to_owned());
-        ToolCaller { name: name.into(), ..ToolCaller::agent() }.on_behalf_of(self.principal.clone())
+    /// Returns the client of a request. A stateless one describes itself in every request.
+    fn client_facts(&self, message: &ClientMessage) -> ClientFacts {
+        let client = self.client();
+        let mut facts = ClientFacts {
+            principal: self.principal.clone(),
+            era: self.era,
+            name: client.name.clone(),
+            info: client.info.clone(),
+            class: client.class,
+            log_level: client.log_level,
+            connection: self.number,
+        };
+        drop(client);
+        let bounds = JsonLimits::default();
+        let meta = message.param("_meta").filter(|_| self.era == Era::Stateless);
+        let members = meta.as_ref().and_then(|meta| object_members(meta, &bounds).ok()).unwrap_or_default();
+        for (key, value) in members {
+            match key.strip_prefix("io.modelcontextprotocol/") {
+                Some("clientCapabilities") => {
+                    let declared = value.decode(&bounds).unwrap_or_default();
+                    facts.class = ClientClass::from_capabilities(&declared, Revision::LATEST_STATELESS);
+                }
+                Some("clientInfo") => {
+                    facts.name = client_name(&value);
+                    facts.info = Some(value);
+                }
+                Some("logLevel") => {
+                    let level: Option<String> = value.decode(&bounds).ok();
+                    facts.log_level = level.and_then(|level| level.parse().ok());
+                }
+                _ => {}
+            }
+        }
+        facts
     }
 
     fn receive_batch(&self, message: &ClientMessage, out: Arc<dyn Outbox>) {
@@ -198,8 +251,11 @@ impl ClientConnection for GatewayConnection {
                     self.running.cancel(id.as_bytes());
                 }
             }
-            // The gateway asks its clients nothing, so no response is awaited.
-            MessageKind::Notification | MessageKind::Response => {}
+            MessageKind::Notification if message.method() == "notifications/roots/list_changed" => {
+                self.shared.instances.notify_roots_changed(self.number);
+            }
+            MessageKind::Response => self.questions.receive(&message),
+            MessageKind::Notification => {}
         }
     }
 
@@ -241,6 +297,7 @@ impl ClientConnection for GatewayConnection {
 
     fn close(&self) {
         self.running.close();
+        self.questions.close();
         let mut client = self.client();
         client.outbox = None;
         if let Some(announcer) = client.announcer.take() {
@@ -284,11 +341,18 @@ fn capabilities(revision: Revision) -> Value {
         "tools": {"listChanged": true},
         "resources": {"listChanged": true},
         "prompts": {"listChanged": true},
+        "logging": {},
     });
     if revision >= Revision::V2025_03_26 {
         capabilities["completions"] = json!({});
     }
     capabilities
+}
+
+/// Returns the name of a client.
+fn client_name(info: &RawJson) -> Option<String> {
+    let info: Value = info.decode(&JsonLimits::default()).ok()?;
+    Some(info["name"].as_str()?.chars().take(MAX_CLIENT_NAME_CHARS).collect())
 }
 
 fn raw(value: &Value) -> RawJson {

@@ -43,8 +43,13 @@ pub(crate) fn tool_error(error: &HostError) -> Option<RawJson> {
         HostError::Call { .. } => {}
         _ => return None,
     }
-    let result = json!({"content": [{"type": "text", "text": with_hint(error)}], "isError": true});
-    Some(RawJson::new_unchecked(result.to_string()))
+    Some(tool_error_text(&with_hint(error)))
+}
+
+/// Returns the result of a tool call that failed for this reason.
+pub(crate) fn tool_error_text(text: &str) -> RawJson {
+    let result = json!({"content": [{"type": "text", "text": text}], "isError": true});
+    RawJson::new_unchecked(result.to_string())
 }
 
 fn with_hint(error: &HostError) -> String {

@@ -1,18 +1,25 @@
 //! The gateway: a host, and how its clients see it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
-use wharf::Host;
 use wharf::tools::Principal;
+use wharf::wire::LogMessage;
+use wharf::{Host, HostBuilder, LogSink, RequestSource};
 use wharf_serve::{ClientConnection, HeaderMap, Service};
 
+use crate::bridge::MAX_PARKED_TIME;
 use crate::catalog_view::{CatalogView, NameScheme};
 use crate::connection::GatewayConnection;
+use crate::conversation::ParkedCalls;
+use crate::instances::{InstanceFactory, InstanceKey, InstanceLimits, Instances};
+use crate::questions::{GatewayAsker, PendingQuestions};
+use crate::route::RouteTable;
+use crate::sealed::SealingKey;
 
 /// Maximum time that the first lists wait for servers that are starting. Later tools are announced as a change.
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -27,11 +34,24 @@ pub struct GatewayOptions {
     pub version: String,
     /// Names of tools and prompts.
     pub names: NameScheme,
+    /// Maximum time that a client has to answer a question, and to return to a call that waits for its answers.
+    pub question_timeout: Duration,
+    /// Maximum number of instances per server, for clients that can be asked.
+    pub max_instances: usize,
+    /// Time after which an unused instance is closed.
+    pub instance_idle_timeout: Duration,
 }
 
 impl Default for GatewayOptions {
     fn default() -> Self {
-        Self { name: "wharf".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned(), names: NameScheme::Server }
+        Self {
+            name: "wharf".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            names: NameScheme::Server,
+            question_timeout: MAX_PARKED_TIME,
+            max_instances: 4,
+            instance_idle_timeout: Duration::from_secs(60),
+        }
     }
 }
 
@@ -46,20 +66,118 @@ pub(crate) struct GatewayShared {
     pub host: Host,
     pub options: GatewayOptions,
     pub runtime: Handle,
+    pub sealing_key: SealingKey,
+    pub routes: RouteTable,
+    pub parked: ParkedCalls,
+    pub instances: Arc<Instances>,
+    questions: PendingQuestions,
     view: ArcSwapOption<CatalogView>,
     connections: AtomicU64,
 }
 
+/// Builder of a [`Gateway`].
+pub struct GatewayBuilder {
+    host: Host,
+    options: GatewayOptions,
+    factory: Option<InstanceFactory>,
+    asker: Option<GatewayAsker>,
+}
+
+impl GatewayBuilder {
+    /// Sets the options.
+    #[must_use]
+    pub fn options(mut self, options: GatewayOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Sets the factory of instances. Without it, servers of the handshake revisions cannot ask clients anything.
+    #[must_use]
+    pub fn instances(mut self, factory: impl Fn(&InstanceKey) -> Option<HostBuilder> + Send + Sync + 'static) -> Self {
+        self.factory = Some(Arc::new(factory));
+        self
+    }
+
+    /// Sets the asker that the host was built with, so that clients are asked for permission.
+    #[must_use]
+    pub fn asker(mut self, asker: GatewayAsker) -> Self {
+        self.asker = Some(asker);
+        self
+    }
+
+    /// Creates the gateway. Must be called within the runtime that serves the clients.
+    pub fn build(self) -> Gateway {
+        let Self { host, options, factory, asker } = self;
+        let (runtime, questions) = (Handle::current(), PendingQuestions::default());
+        let limits =
+            InstanceLimits { max_instances: options.max_instances, idle_timeout: options.instance_idle_timeout };
+        let shared = Arc::new(GatewayShared {
+            sealing_key: SealingKey::random(),
+            routes: RouteTable::new(questions.clone(), options.question_timeout),
+            parked: ParkedCalls::new(options.question_timeout),
+            instances: Arc::new(Instances::new(factory, limits, runtime.clone())),
+            host,
+            options,
+            runtime,
+            questions,
+            view: ArcSwapOption::empty(),
+            connections: AtomicU64::new(0),
+        });
+        shared.host.set_log_sink(Arc::new(RoutedLogs(Arc::downgrade(&shared))));
+        if let Some(asker) = asker {
+            asker.set_gateway(&shared);
+        }
+        Gateway { shared }
+    }
+}
+
+/// Relays log messages that belong to a call to its client.
+struct RoutedLogs(Weak<GatewayShared>);
+
+impl LogSink for RoutedLogs {
+    fn log(&self, source: RequestSource<'_>, message: LogMessage) {
+        let route = source.call.and_then(|tag| self.0.upgrade()?.routes.find(tag.0));
+        if let Some(route) = route {
+            route.log(&message);
+        }
+    }
+}
+
 impl Gateway {
-    /// Creates a gateway. Must be called within the runtime that serves the clients.
+    /// Creates a gateway whose clients share all servers. Must be called within the runtime that serves the clients.
     pub fn new(host: Host, options: GatewayOptions) -> Self {
-        let (view, connections) = (ArcSwapOption::empty(), AtomicU64::new(0));
-        Self { shared: Arc::new(GatewayShared { host, options, runtime: Handle::current(), view, connections }) }
+        Self::builder(host).options(options).build()
+    }
+
+    /// Returns a builder.
+    pub fn builder(host: Host) -> GatewayBuilder {
+        GatewayBuilder { host, options: GatewayOptions::default(), factory: None, asker: None }
     }
 
     /// Returns the host.
     pub fn host(&self) -> &Host {
         &self.shared.host
+    }
+
+    /// Returns the questions that wait for a client's answer.
+    pub fn questions(&self) -> PendingQuestions {
+        self.shared.questions.clone()
+    }
+
+    /// Returns the number of calls that wait for a stateless client to return.
+    pub fn parked_calls(&self) -> usize {
+        self.shared.parked.len()
+    }
+
+    /// Returns the number of running instances.
+    pub fn instances(&self) -> usize {
+        self.shared.instances.len()
+    }
+
+    /// Cancels the calls that wait for answers and closes all instances. The host stays open.
+    pub async fn close(&self) {
+        self.shared.parked.close();
+        self.shared.instances.close().await;
     }
 }
 
@@ -90,10 +208,12 @@ impl Service for Gateway {
     fn open_session(&self) -> Option<Arc<dyn ClientConnection>> {
         let number = self.shared.connections.fetch_add(1, Ordering::Relaxed);
         let principal = Principal::client(format!("session-{number}"));
-        Some(Arc::new(GatewayConnection::session(Arc::clone(&self.shared), principal)))
+        Some(Arc::new(GatewayConnection::session(Arc::clone(&self.shared), principal, number)))
     }
 
     fn open_request(&self, _: &HeaderMap) -> Option<Arc<dyn ClientConnection>> {
-        Some(Arc::new(GatewayConnection::stateless(Arc::clone(&self.shared), Principal::client("stateless"))))
+        let number = self.shared.connections.fetch_add(1, Ordering::Relaxed);
+        let principal = Principal::client("stateless");
+        Some(Arc::new(GatewayConnection::stateless(Arc::clone(&self.shared), principal, number)))
     }
 }

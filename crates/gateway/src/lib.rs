@@ -1,22 +1,38 @@
 //! Many MCP clients on one host.
 //!
 //! A [`Gateway`] serves everything a [`Host`](wharf::Host) offers to any number of clients, of either era, over the
-//! transports of `wharf_serve`. Its clients share the host's servers. They declare nothing to these servers, so no
-//! server can ask one of them a question.
+//! transports of `wharf_serve`. Its clients share the host's servers.
+//!
+//! A server's question crosses from either era to the other. A stateless server gets the capabilities of the client
+//! with every call. A server of a handshake revision learns them once per connection, so a client that can be asked
+//! uses an instance of it, which serves one client at a time. All others share one.
 //!
 //! Calls pass the host's gate on behalf of the client's principal. Arguments and results are forwarded as they are.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod bridge;
 mod catalog_view;
+mod client_class;
 mod connection;
+mod conversation;
 mod errors;
 mod gateway;
+mod instances;
 mod list_changes;
+mod progress;
+mod questions;
+mod request_state;
 mod requests;
 mod responses;
+mod route;
 mod running_requests;
+mod sealed;
+mod upstream;
 
 pub use catalog_view::NameScheme;
-pub use gateway::{Gateway, GatewayOptions};
+pub use client_class::{ClientClass, SamplingSupport};
+pub use gateway::{Gateway, GatewayBuilder, GatewayOptions};
+pub use instances::{InstanceFactory, InstanceKey};
+pub use questions::{AnswerError, GatewayAsker, PendingQuestion, PendingQuestions, QuestionKind};

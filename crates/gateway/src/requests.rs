@@ -1,31 +1,30 @@
 //! The methods that the gateway answers with its host.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use tokio::time::Instant;
 use wharf::spec::ServerName;
-use wharf::tools::{BoxFuture, ToolCaller};
-use wharf::wire::{Era, JsonLimits, Progress, RpcError, code, object_members};
-use wharf::{CallOptions, HostError, RawJson};
-use wharf_serve::{ClientMessage, Outbox, OutgoingMessage};
+use wharf::wire::{Era, JsonLimits, RpcError, code, object_members};
+use wharf::{CallOptions, RawJson};
+use wharf_serve::{ClientMessage, Outbox};
 
 use crate::catalog_view::EntryList;
-use crate::errors::{host_error, invalid_params, rpc_error_with, tool_error, unknown_method};
+use crate::conversation;
+use crate::errors::{host_error, invalid_params, rpc_error_with, unknown_method};
 use crate::gateway::GatewayShared;
 use crate::list_changes;
-use crate::responses::{list_result, notification};
-
-/// Minimum time between two progress notifications of a call. The last one is always sent.
-const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+use crate::questions::SessionQuestions;
+use crate::responses::{for_handshake_client, list_result, with_cache_hint};
+use crate::route::ClientFacts;
+use crate::upstream::{CallTarget, box_future, prompt_params, read_params};
 
 /// A request in progress.
 pub(crate) struct ClientRequest {
     pub shared: Arc<GatewayShared>,
-    pub caller: ToolCaller,
-    pub era: Era,
+    pub client: ClientFacts,
+    /// The open questions to the client of a session.
+    pub questions: Arc<SessionQuestions>,
     /// The raw id.
     pub id: Bytes,
     pub message: ClientMessage,
@@ -74,7 +73,7 @@ impl ClientRequest {
         let cursor: Option<String> = self.param("cursor")?;
         let view = self.shared.started_view().await;
         let page = list(&view).page(cursor.as_deref()).ok_or_else(|| invalid_params("unknown cursor"))?;
-        Ok(list_result(member, &page, self.era))
+        Ok(list_result(member, &page, self.client.era))
     }
 
     async fn call_tool(&self) -> Result<RawJson, RpcError> {
@@ -89,20 +88,12 @@ impl ClientRequest {
             view = self.shared.started_view().await;
         }
         let tool = view.tool(&name).ok_or_else(|| invalid_params(format!("unknown tool `{name}`")))?;
-        let progress = self.progress_relay();
-        let mut options = self.options();
-        if let Some(relay) = progress.clone() {
-            options.request.progress = Some(Arc::new(move |progress| relay.report(&progress)));
-        }
-        let called = box_future(self.shared.host.call(tool, &arguments, options)).await;
-        if let Some(relay) = progress {
-            relay.flush();
-        }
-        match called {
-            Ok(response) => Ok(response.raw_result.result),
-            Err(HostError::UnknownTool { .. }) => Err(invalid_params(format!("unknown tool `{name}`"))),
-            Err(error) => tool_error(&error).ok_or_else(|| host_error(&error)),
-        }
+        let target = CallTarget::Tool { id: tool.clone(), name, arguments };
+        let result = conversation::answer(self, target).await?;
+        Ok(match self.client.era {
+            Era::Handshake => for_handshake_client(result),
+            Era::Stateless => result,
+        })
     }
 
     async fn read_resource(&self) -> Result<RawJson, RpcError> {
@@ -111,10 +102,15 @@ impl ClientRequest {
         let listed = view.resource(&uri).cloned();
         let by_template = || self.shared.host.catalog().template_server(&uri).map(|server| (server, uri.clone()));
         let Some((server, own)) = listed.or_else(by_template) else {
-            let code = if self.era == Era::Stateless { code::INVALID_PARAMS } else { code::RESOURCE_NOT_FOUND };
+            let code = if self.client.era == Era::Stateless { code::INVALID_PARAMS } else { code::RESOURCE_NOT_FOUND };
             return Err(rpc_error_with(code, "unknown resource", &json!({ "uri": uri })));
         };
-        self.forward(&server, "resources/read", &json!({ "uri": own })).await
+        let target = CallTarget::Request { server, method: "resources/read", params: read_params(&own), name: own };
+        let result = conversation::answer(self, target).await?;
+        Ok(match self.client.era {
+            Era::Handshake => result,
+            Era::Stateless => with_cache_hint(result),
+        })
     }
 
     async fn get_prompt(&self) -> Result<RawJson, RpcError> {
@@ -122,7 +118,9 @@ impl ClientRequest {
         let view = self.shared.started_view().await;
         let found = view.prompt(&name).ok_or_else(|| invalid_params(format!("unknown prompt `{name}`")))?;
         let arguments: Value = self.param("arguments")?.unwrap_or_else(|| json!({}));
-        self.forward(&found.0, "prompts/get", &json!({"name": found.1, "arguments": arguments})).await
+        let params = prompt_params(&found.1, &arguments);
+        let target = CallTarget::Request { server: found.0.clone(), method: "prompts/get", name, params };
+        conversation::answer(self, target).await
     }
 
     async fn complete(&self) -> Result<RawJson, RpcError> {
@@ -161,13 +159,13 @@ impl ClientRequest {
     }
 
     fn options(&self) -> CallOptions {
-        let mut options = CallOptions::default().caller(self.caller.clone());
+        let mut options = CallOptions::default().caller(self.client.caller());
         options.request.meta = self.forwarded_meta();
         options
     }
 
     /// Returns the members of `_meta` that concern the server, such as `traceparent`.
-    fn forwarded_meta(&self) -> Option<RawJson> {
+    pub fn forwarded_meta(&self) -> Option<RawJson> {
         let meta = self.message.param("_meta")?;
         let members = object_members(&meta, &JsonLimits::default()).ok()?;
         // T62: baggage is for programs of the client's own, not for servers.
@@ -176,12 +174,6 @@ impl ClientRequest {
         let forwarded = members.iter().filter(|(key, _)| !is_own(key));
         let text: Vec<String> = forwarded.map(|(key, value)| format!("{}:{}", json!(key), value.as_str())).collect();
         (!text.is_empty()).then(|| RawJson::new_unchecked(format!("{{{}}}", text.join(","))))
-    }
-
-    fn progress_relay(&self) -> Option<Arc<ProgressRelay>> {
-        let meta: Value = self.message.param("_meta")?.decode(&JsonLimits::default()).ok()?;
-        let token = meta.get("progressToken").filter(|token| token.is_string() || token.is_number())?.clone();
-        Some(Arc::new(ProgressRelay { token, out: Arc::clone(&self.out), state: Mutex::default() }))
     }
 
     /// Decodes a parameter, if it is present.
@@ -193,52 +185,5 @@ impl ClientRequest {
 
     fn required<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, RpcError> {
         self.param(name)?.ok_or_else(|| invalid_params(format!("`{name}` is missing")))
-    }
-}
-
-/// Boxes a future of the host, whose type is too deep for the compiler within another future.
-fn box_future<'a, T>(future: impl Future<Output = T> + Send + 'a) -> BoxFuture<'a, T> {
-    Box::pin(future)
-}
-
-/// Relays the progress of a call to its client, not more often than a person can read.
-struct ProgressRelay {
-    token: Value,
-    out: Arc<dyn Outbox>,
-    state: Mutex<ProgressState>,
-}
-
-#[derive(Default)]
-struct ProgressState {
-    last_sent: Option<Instant>,
-    /// The newest notification that came too soon.
-    held_back: Option<OutgoingMessage>,
-}
-
-impl ProgressRelay {
-    fn report(&self, progress: &Progress) {
-        let mut params = json!({"progressToken": self.token, "progress": progress.progress});
-        if let Some(total) = progress.total {
-            params["total"] = total.into();
-        }
-        if let Some(message) = &progress.message {
-            params["message"] = message.as_str().into();
-        }
-        let message = notification("notifications/progress", &params);
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.last_sent.is_some_and(|last| last.elapsed() < PROGRESS_INTERVAL) {
-            state.held_back = Some(message);
-        } else {
-            (state.last_sent, state.held_back) = (Some(Instant::now()), None);
-            self.out.send(message);
-        }
-    }
-
-    /// Sends the last notification.
-    fn flush(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(message) = state.held_back.take() {
-            self.out.send(message);
-        }
     }
 }

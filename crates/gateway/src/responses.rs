@@ -1,5 +1,7 @@
 //! Builds messages to clients around raw results.
 
+use std::borrow::Cow;
+
 use bytes::{BufMut as _, Bytes, BytesMut};
 use memchr::memmem;
 use serde_json::{Value, json};
@@ -80,6 +82,34 @@ pub(crate) fn list_result(member: &str, page: &EntryPage<'_>, era: Era) -> RawJs
     RawJson::new_unchecked(text)
 }
 
+/// Returns a tool's result without structured content that the handshake revisions do not allow. Its text stays.
+pub(crate) fn for_handshake_client(result: RawJson) -> RawJson {
+    if memmem::find(result.as_bytes(), b"\"structuredContent\"").is_none() {
+        return result;
+    }
+    let Ok(members) = object_members(&result, &JsonLimits::default()) else { return result };
+    let is_allowed = |(key, value): &&(Cow<'_, str>, RawJson)| key != "structuredContent" || value.is_object();
+    if members.iter().all(|member| is_allowed(&member)) {
+        return result.clone();
+    }
+    let allowed = members.iter().filter(is_allowed).map(|(key, value)| format!("{}:{}", json!(key), value.as_str()));
+    RawJson::new_unchecked(format!("{{{}}}", allowed.collect::<Vec<_>>().join(",")))
+}
+
+/// Returns the result of a read with the cache hint that stateless clients expect, unless the server gives one.
+pub(crate) fn with_cache_hint(result: RawJson) -> RawJson {
+    let members = object_members(&result, &JsonLimits::default()).unwrap_or_default();
+    let has = |name: &str| members.iter().any(|(key, _)| key == name);
+    let is_final = !members.iter().any(|(key, value)| key == "resultType" && value.as_str() == "\"input_required\"");
+    if has("ttlMs") || !is_final {
+        return result.clone();
+    }
+    let text = result.as_str().trim();
+    let inside = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or_default().trim();
+    let comma = if inside.is_empty() { "" } else { "," };
+    RawJson::new_unchecked(format!(r#"{{{inside}{comma}"ttlMs":0,"cacheScope":"private"}}"#))
+}
+
 /// Returns a notification.
 pub(crate) fn notification(method: &str, params: &Value) -> OutgoingMessage {
     OutgoingMessage::unsolicited(json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string())
@@ -104,6 +134,30 @@ mod tests {
         check(named, Era::Stateless, named);
         let nested = r#"{"structuredContent":{"resultType":"x"}}"#;
         check(nested, Era::Stateless, r#"{"resultType":"complete","structuredContent":{"resultType":"x"}}"#);
+    }
+
+    #[test]
+    fn structured_content_of_a_handshake_client_is_an_object() {
+        let check = |result: &str, expected: &str| {
+            assert_eq!(for_handshake_client(RawJson::new_unchecked(result.to_owned())).as_str(), expected);
+        };
+        let object = r#"{"content":[],"structuredContent":{"a":1e400}}"#;
+        check(object, object);
+        check(r#"{"content":[1],"structuredContent":[1],"x":1e400}"#, r#"{"content":[1],"x":1e400}"#);
+        let nested = r#"{"content":[{"structuredContent":7}]}"#;
+        check(nested, nested);
+    }
+
+    #[test]
+    fn read_without_a_cache_hint_is_not_cached() {
+        let check = |result: &str, expected: &str| {
+            assert_eq!(with_cache_hint(RawJson::new_unchecked(result.to_owned())).as_str(), expected);
+        };
+        check(r#"{"contents":[]}"#, r#"{"contents":[],"ttlMs":0,"cacheScope":"private"}"#);
+        let hinted = r#"{"contents":[],"ttlMs":5,"cacheScope":"public"}"#;
+        check(hinted, hinted);
+        let asking = r#"{"resultType":"input_required","requestState":"s"}"#;
+        check(asking, asking);
     }
 
     #[test]

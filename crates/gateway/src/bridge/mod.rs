@@ -1,0 +1,9 @@
+//! What crosses from one era to the other, decided without I/O.
+
+mod input_rounds;
+mod park_table;
+mod question_sheet;
+
+pub(crate) use input_rounds::{InputRounds, RoundError, RoundStep};
+pub(crate) use park_table::{MAX_PARKED_TIME, ParkTable};
+pub(crate) use question_sheet::QuestionSheet;

@@ -1,0 +1,274 @@
+//! Instances of servers of the handshake revisions, for clients that can be asked.
+//!
+//! Such a server asks on its connection, and over stdio its question names no call. So an instance serves one
+//! connection of a client at a time, and a question of the instance is a question to that client.
+
+mod pool;
+mod services;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+use wharf::spec::ServerName;
+use wharf::tools::AllowAllGate;
+use wharf::wire::RpcError;
+use wharf::{CallTag, Host, HostBuilder, RawJson};
+
+use crate::client_class::{ClientClass, QuestionMethod};
+use crate::errors::rpc_error;
+use crate::questions::ClientQuestion;
+use crate::route::CallRoute;
+use pool::{InstancePool, LeaseDecision, LeaseRequest, RootsDigest};
+use services::InstanceClients;
+
+/// Maximum time that a call waits for an instance that another client uses.
+const LEASE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The instance that a host is built for.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct InstanceKey {
+    /// The server.
+    pub server: ServerName,
+    /// What the clients of the instance can be asked.
+    pub class: ClientClass,
+}
+
+/// Builds the host of an instance: with one server, without rules, asker and services, which the gateway supplies.
+/// `None` if the server has no instances of its own.
+pub type InstanceFactory = Arc<dyn Fn(&InstanceKey) -> Option<HostBuilder> + Send + Sync>;
+
+/// Limits of the instances.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InstanceLimits {
+    /// Maximum number of instances per server.
+    pub max_instances: usize,
+    /// Time after which an unused instance is closed.
+    pub idle_timeout: Duration,
+}
+
+/// The instances of all servers.
+pub(crate) struct Instances {
+    factory: Option<InstanceFactory>,
+    limits: InstanceLimits,
+    runtime: tokio::runtime::Handle,
+    servers: Mutex<HashMap<ServerName, ServerInstances>>,
+    released: Notify,
+}
+
+struct ServerInstances {
+    pool: InstancePool,
+    running: HashMap<u64, Arc<Instance>>,
+}
+
+/// A running instance.
+pub(crate) struct Instance {
+    pub id: u64,
+    pub server: ServerName,
+    pub clients: Arc<InstanceClients>,
+    /// Started by its first call. Other calls wait for it.
+    host: tokio::sync::OnceCell<Host>,
+}
+
+/// The use of an instance by one call. Dropping it releases the instance.
+pub(crate) struct InstanceLease {
+    pub instance: Arc<Instance>,
+    instances: Arc<Instances>,
+    tag: CallTag,
+}
+
+/// Reason for which a call gets no instance.
+#[derive(Debug)]
+pub(crate) struct LeaseError(pub RpcError);
+
+impl Instances {
+    pub fn new(factory: Option<InstanceFactory>, limits: InstanceLimits, runtime: tokio::runtime::Handle) -> Self {
+        Self { factory, limits, runtime, servers: Mutex::default(), released: Notify::new() }
+    }
+
+    fn servers(&self) -> MutexGuard<'_, HashMap<ServerName, ServerInstances>> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn has_factory(&self) -> bool {
+        self.factory.is_some()
+    }
+
+    /// Returns the builder of an instance. `None` if the server has no instances.
+    pub fn builder(&self, server: &ServerName, class: ClientClass) -> Option<HostBuilder> {
+        self.factory.as_ref().and_then(|factory| factory(&InstanceKey { server: server.clone(), class }))
+    }
+
+    /// Returns an instance that no other client uses. Starts one if necessary, and waits a short time for one if there
+    /// are too many.
+    pub async fn lease(
+        self: &Arc<Self>,
+        server: &ServerName,
+        route: &Arc<CallRoute>,
+        builder: HostBuilder,
+    ) -> Result<InstanceLease, LeaseError> {
+        let deadline = Instant::now() + LEASE_TIMEOUT;
+        let mut roots = None;
+        loop {
+            let released = self.released.notified();
+            let request = LeaseRequest { holder: route.client.connection, class: route.client.class, roots };
+            match self.decide(server, request, route) {
+                Decided::Leased { lease, evicted } => {
+                    self.close_later(evicted);
+                    lease.start(builder).await.map_err(LeaseError)?;
+                    return Ok(lease);
+                }
+                Decided::AskRoots => {
+                    let answer = route.ask(ClientQuestion::from_server(QuestionMethod::Roots, None)).await;
+                    roots = Some(RootsDigest::from_answer(&answer.map_err(LeaseError)?));
+                }
+                Decided::Full if timeout_at(deadline, released).await.is_err() => {
+                    let message = format!(
+                        "all {} instances of the server {server} are in use by other clients; try again later",
+                        self.limits.max_instances
+                    );
+                    return Err(LeaseError(rpc_error(wharf::wire::code::INTERNAL, message)));
+                }
+                Decided::Full => {}
+            }
+        }
+    }
+
+    fn decide(self: &Arc<Self>, server: &ServerName, request: LeaseRequest, route: &Arc<CallRoute>) -> Decided {
+        let mut servers = self.servers();
+        let entry = servers.entry(server.clone()).or_insert_with(|| ServerInstances {
+            pool: InstancePool::new(self.limits.max_instances),
+            running: HashMap::new(),
+        });
+        let (id, evicted) = match entry.pool.lease(request) {
+            LeaseDecision::Use(id) => (id, None),
+            LeaseDecision::Start { id, evicted } => (id, evicted.and_then(|evicted| entry.running.remove(&evicted))),
+            LeaseDecision::AskRoots => return Decided::AskRoots,
+            LeaseDecision::Full => return Decided::Full,
+        };
+        let instances = Arc::clone(self);
+        let instance = entry.running.entry(id).or_insert_with(|| {
+            let clients = Arc::new(InstanceClients::new(Arc::downgrade(&instances), server.clone(), id));
+            Arc::new(Instance { id, server: server.clone(), clients, host: tokio::sync::OnceCell::new() })
+        });
+        instance.clients.add(route);
+        let lease = InstanceLease { instance: Arc::clone(instance), instances, tag: route.tag };
+        Decided::Leased { lease, evicted }
+    }
+
+    /// Records the roots that an instance was told. It serves clients with the same roots only from now on.
+    fn bind_roots(&self, server: &ServerName, id: u64, answer: &RawJson) {
+        if let Some(entry) = self.servers().get_mut(server) {
+            entry.pool.bind_roots(id, RootsDigest::from_answer(answer));
+        }
+    }
+
+    fn release(self: &Arc<Self>, instance: &Arc<Instance>, tag: CallTag) {
+        instance.clients.remove(tag);
+        let is_idle = match self.servers().get_mut(&instance.server) {
+            Some(entry) => entry.pool.release(instance.id, Instant::now()),
+            None => false,
+        };
+        self.released.notify_waiters();
+        if is_idle {
+            let instances = Arc::downgrade(self);
+            let idle = self.limits.idle_timeout;
+            drop(self.runtime.spawn(async move {
+                tokio::time::sleep(idle).await;
+                if let Some(instances) = instances.upgrade() {
+                    instances.close_idle(Instant::now());
+                }
+            }));
+        }
+    }
+
+    /// Closes the instances that were not used for a while.
+    fn close_idle(&self, now: Instant) {
+        let mut closed = Vec::new();
+        for entry in self.servers().values_mut() {
+            let expired = entry.pool.take_expired(now, self.limits.idle_timeout);
+            closed.extend(expired.iter().filter_map(|id| entry.running.remove(id)));
+        }
+        self.close_later(closed);
+    }
+
+    fn close_later(&self, instances: impl IntoIterator<Item = Arc<Instance>>) {
+        for instance in instances {
+            if let Some(host) = instance.host.get().cloned() {
+                drop(self.runtime.spawn(async move { host.close().await }));
+            }
+        }
+    }
+
+    /// Tells the instances that a client uses that its roots have changed.
+    pub fn notify_roots_changed(&self, connection: u64) {
+        let servers = self.servers();
+        let held = servers.values().flat_map(|entry| {
+            entry.pool.held_by(connection).into_iter().filter_map(|id| entry.running.get(&id).map(Arc::clone))
+        });
+        let held: Vec<Arc<Instance>> = held.collect();
+        drop(servers);
+        for instance in held {
+            if let Some(connection) = instance.connection() {
+                connection.notify_roots_changed();
+            }
+        }
+    }
+
+    /// Returns the number of running instances.
+    pub fn len(&self) -> usize {
+        self.servers().values().map(|entry| entry.running.len()).sum()
+    }
+
+    /// Closes all instances.
+    pub async fn close(&self) {
+        let all: Vec<Arc<Instance>> =
+            self.servers().drain().flat_map(|(_, entry)| entry.running.into_values()).collect();
+        for instance in all {
+            if let Some(host) = instance.host.get() {
+                host.close().await;
+            }
+        }
+    }
+}
+
+enum Decided {
+    Leased { lease: InstanceLease, evicted: Option<Arc<Instance>> },
+    AskRoots,
+    Full,
+}
+
+impl Instance {
+    fn connection(&self) -> Option<wharf::Connection> {
+        self.host.get()?.connection(self.server.as_str()).ok()
+    }
+}
+
+impl InstanceLease {
+    /// Starts the host of the instance, unless another call has.
+    async fn start(&self, builder: HostBuilder) -> Result<(), RpcError> {
+        let Instance { host, clients, .. } = &*self.instance;
+        let start = || {
+            let builder = builder.gate(Arc::new(AllowAllGate)).services(clients.services());
+            Box::pin(builder.start())
+        };
+        let started = host.get_or_try_init(start).await;
+        started.map(drop).map_err(|error| {
+            rpc_error(wharf::wire::code::INTERNAL, format!("cannot start an instance of the server: {error}"))
+        })
+    }
+
+    /// Returns the host of the instance.
+    pub fn host(&self) -> Option<&Host> {
+        self.instance.host.get()
+    }
+}
+
+impl Drop for InstanceLease {
+    fn drop(&mut self) {
+        self.instances.release(&self.instance, self.tag);
+    }
+}

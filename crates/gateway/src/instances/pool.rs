@@ -1,0 +1,220 @@
+//! Which instance of one server a call uses.
+
+use std::time::Duration;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use serde_json::Value;
+use tokio::time::Instant;
+use wharf::RawJson;
+use wharf::wire::JsonLimits;
+
+use crate::client_class::ClientClass;
+
+/// The instances of one server.
+#[derive(Debug)]
+pub(super) struct InstancePool {
+    max_instances: usize,
+    created: u64,
+    entries: Vec<PoolEntry>,
+}
+
+#[derive(Debug)]
+struct PoolEntry {
+    id: u64,
+    class: ClientClass,
+    /// The roots that the server was told, if it asked.
+    roots: Option<RootsDigest>,
+    /// The connection whose calls use the instance.
+    holder: Option<u64>,
+    calls: usize,
+    idle_since: Option<Instant>,
+}
+
+/// Identifies a list of roots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RootsDigest([u8; 32]);
+
+/// A call that needs an instance.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LeaseRequest {
+    /// The client's connection.
+    pub holder: u64,
+    pub class: ClientClass,
+    /// The client's roots, if they are known.
+    pub roots: Option<RootsDigest>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum LeaseDecision {
+    Use(u64),
+    /// Start a new instance, and close an unused one for it.
+    Start {
+        id: u64,
+        evicted: Option<u64>,
+    },
+    /// There are instances for certain roots, so the client's roots decide.
+    AskRoots,
+    /// All instances are in use.
+    Full,
+}
+
+impl RootsDigest {
+    /// Identifies the roots of a client's answer, without regard to their order and names.
+    pub fn from_answer(answer: &RawJson) -> Self {
+        let answer: Value = answer.decode(&JsonLimits::default()).unwrap_or_default();
+        let roots = answer["roots"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let mut uris: Vec<&str> = roots.iter().filter_map(|root| root["uri"].as_str()).collect();
+        uris.sort_unstable();
+        let digest = digest(&SHA256, uris.join("\n").as_bytes());
+        Self(std::array::from_fn(|index| digest.as_ref()[index]))
+    }
+}
+
+impl InstancePool {
+    pub fn new(max_instances: usize) -> Self {
+        Self { max_instances: max_instances.max(1), created: 0, entries: Vec::new() }
+    }
+
+    /// Decides which instance a call uses. It counts as used by the call until [`InstancePool::release`].
+    pub fn lease(&mut self, request: LeaseRequest) -> LeaseDecision {
+        let LeaseRequest { holder, class, roots } = request;
+        let fits = |entry: &PoolEntry| entry.class == class && (entry.roots.is_none() || entry.roots == roots);
+        let own = |entry: &PoolEntry| entry.holder == Some(holder) && entry.class == class;
+        let free = |entry: &PoolEntry| entry.holder.is_none() && fits(entry);
+        let found = self.entries.iter().position(own).or_else(|| self.entries.iter().position(free));
+        if let Some(index) = found {
+            let entry = &mut self.entries[index];
+            (entry.holder, entry.idle_since) = (Some(holder), None);
+            entry.calls += 1;
+            return LeaseDecision::Use(entry.id);
+        }
+        if roots.is_none() && self.entries.iter().any(|entry| entry.holder.is_none() && entry.class == class) {
+            return LeaseDecision::AskRoots;
+        }
+        let mut evicted = None;
+        if self.entries.len() >= self.max_instances {
+            let unused = self.entries.iter().filter(|entry| entry.holder.is_none());
+            let Some(id) = unused.min_by_key(|entry| entry.idle_since).map(|entry| entry.id) else {
+                return LeaseDecision::Full;
+            };
+            self.entries.retain(|entry| entry.id != id);
+            evicted = Some(id);
+        }
+        self.created += 1;
+        let id = self.created;
+        self.entries.push(PoolEntry { id, class, roots: None, holder: Some(holder), calls: 1, idle_since: None });
+        LeaseDecision::Start { id, evicted }
+    }
+
+    /// Records the roots that an instance was told.
+    pub fn bind_roots(&mut self, id: u64, roots: RootsDigest) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == id) {
+            entry.roots = Some(roots);
+        }
+    }
+
+    /// Ends the use by one call. Reports whether the instance is unused now.
+    pub fn release(&mut self, id: u64, now: Instant) -> bool {
+        let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == id) else { return false };
+        entry.calls = entry.calls.saturating_sub(1);
+        if entry.calls == 0 {
+            (entry.holder, entry.idle_since) = (None, Some(now));
+        }
+        entry.calls == 0
+    }
+
+    /// Removes the instances that were not used for this time.
+    pub fn take_expired(&mut self, now: Instant, idle: Duration) -> Vec<u64> {
+        let is_expired = |entry: &PoolEntry| entry.idle_since.is_some_and(|since| now.duration_since(since) >= idle);
+        let expired = self.entries.iter().filter(|entry| is_expired(entry)).map(|entry| entry.id).collect();
+        self.entries.retain(|entry| !is_expired(entry));
+        expired
+    }
+
+    /// Returns the instances that a connection uses.
+    pub fn held_by(&self, holder: u64) -> Vec<u64> {
+        self.entries.iter().filter(|entry| entry.holder == Some(holder)).map(|entry| entry.id).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use wharf::wire::Revision;
+
+    use super::*;
+
+    fn class(capabilities: Value) -> ClientClass {
+        ClientClass::from_capabilities(&capabilities, Revision::V2025_11_25)
+    }
+
+    fn forms(holder: u64) -> LeaseRequest {
+        LeaseRequest { holder, class: class(json!({"elicitation": {}})), roots: None }
+    }
+
+    fn with_roots(holder: u64, roots: Option<RootsDigest>) -> LeaseRequest {
+        LeaseRequest { holder, class: class(json!({"roots": {}})), roots }
+    }
+
+    fn digest_of(uris: &[&str]) -> RootsDigest {
+        let roots: Vec<Value> = uris.iter().map(|uri| json!({"uri": uri, "name": uri.len()})).collect();
+        RootsDigest::from_answer(&RawJson::new_unchecked(json!({ "roots": roots }).to_string()))
+    }
+
+    fn start(id: u64) -> LeaseDecision {
+        LeaseDecision::Start { id, evicted: None }
+    }
+
+    #[test]
+    fn instance_serves_one_connection_at_a_time() {
+        let (mut pool, now) = (InstancePool::new(2), Instant::now());
+        assert_eq!(pool.lease(forms(1)), start(1));
+        assert_eq!(pool.lease(forms(1)), LeaseDecision::Use(1), "calls of one connection share it");
+        assert_eq!(pool.lease(forms(2)), start(2));
+        assert_eq!(pool.lease(forms(3)), LeaseDecision::Full);
+        assert!(!pool.release(1, now), "another call uses it");
+        assert_eq!(pool.lease(forms(3)), LeaseDecision::Full);
+        assert!(pool.release(1, now));
+        assert_eq!(pool.lease(forms(3)), LeaseDecision::Use(1));
+        assert_eq!((pool.held_by(3), pool.held_by(1)), (vec![1], vec![]));
+    }
+
+    #[test]
+    fn unused_instance_of_another_class_makes_room() {
+        let (mut pool, now) = (InstancePool::new(1), Instant::now());
+        pool.lease(forms(1));
+        assert_eq!(pool.lease(with_roots(2, None)), LeaseDecision::Full);
+        pool.release(1, now);
+        assert_eq!(pool.lease(with_roots(2, None)), LeaseDecision::Start { id: 2, evicted: Some(1) });
+    }
+
+    #[test]
+    fn clients_with_different_roots_never_share_an_instance() {
+        let (mut pool, now) = (InstancePool::new(4), Instant::now());
+        let (here, there) = (digest_of(&["file:///a", "file:///b"]), digest_of(&["file:///c"]));
+        assert_eq!(here, digest_of(&["file:///b", "file:///a"]));
+        assert_eq!(pool.lease(with_roots(1, None)), start(1));
+        pool.release(1, now);
+        assert_eq!(pool.lease(with_roots(2, None)), LeaseDecision::Use(1), "it has asked nobody for roots");
+        pool.bind_roots(1, here);
+        pool.release(1, now);
+        assert_eq!(pool.lease(with_roots(3, None)), LeaseDecision::AskRoots);
+        assert_eq!(pool.lease(with_roots(3, Some(there))), start(2));
+        pool.bind_roots(2, there);
+        assert_eq!(pool.lease(with_roots(4, Some(here))), LeaseDecision::Use(1));
+        assert_eq!(pool.lease(with_roots(5, None)), start(3), "all others are in use");
+    }
+
+    #[test]
+    fn instance_expires_after_it_was_not_used_for_a_while() {
+        let (mut pool, now) = (InstancePool::new(4), Instant::now());
+        let idle = Duration::from_secs(60);
+        pool.lease(forms(1));
+        assert!(pool.take_expired(now + idle, idle).is_empty());
+        pool.release(1, now);
+        assert!(pool.take_expired(now + idle / 2, idle).is_empty());
+        assert_eq!(pool.take_expired(now + idle, idle), [1]);
+        assert_eq!(pool.lease(forms(1)), start(2));
+        assert!(!pool.release(1, now), "it is gone");
+    }
+}

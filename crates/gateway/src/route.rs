@@ -1,0 +1,275 @@
+//! The way from a call in progress to its client: for questions, log messages and progress.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::{Notify, oneshot};
+use tokio::time::timeout;
+use wharf::tools::{Principal, ToolCaller};
+use wharf::wire::{Era, JsonLimits, LogLevel, LogMessage, Progress};
+use wharf::{CallTag, DeclaredClient, RawJson};
+use wharf_serve::Outbox;
+
+use crate::bridge::QuestionSheet;
+use crate::client_class::ClientClass;
+use crate::progress::ProgressRelay;
+use crate::questions::{
+    ClientAnswer, ClientQuestion, PendingQuestions, QuestionKind, QuestionSubject, SessionQuestions, unanswered,
+};
+use crate::responses::notification;
+
+/// A client, as known from its handshake or from one request.
+#[derive(Debug, Clone)]
+pub(crate) struct ClientFacts {
+    pub principal: Principal,
+    pub era: Era,
+    pub name: Option<String>,
+    /// `clientInfo` as sent.
+    pub info: Option<RawJson>,
+    pub class: ClientClass,
+    pub log_level: Option<LogLevel>,
+    /// Number of the connection. The calls of one connection may share an instance of a server.
+    pub connection: u64,
+}
+
+impl ClientFacts {
+    /// Returns the caller for the permission gate.
+    pub fn caller(&self) -> ToolCaller {
+        let name = self.name.clone().unwrap_or_else(|| "client".to_owned());
+        ToolCaller { name: name.into(), ..ToolCaller::agent() }.on_behalf_of(self.principal.clone())
+    }
+
+    /// Returns the client as declared to a stateless server.
+    pub fn declared(&self) -> Arc<DeclaredClient> {
+        let mut client = DeclaredClient::default().capabilities(self.class.to_capabilities());
+        client.info = self.info.clone().filter(RawJson::is_object);
+        client.log_level = self.log_level;
+        Arc::new(client)
+    }
+}
+
+/// The way to the client of one call.
+pub(crate) struct CallRoute {
+    pub tag: CallTag,
+    pub client: ClientFacts,
+    /// Server of the call, and its tool, prompt or resource.
+    pub server: String,
+    pub target: String,
+    way: QuestionWay,
+    /// The stream of the request. A parked call has none until its client returns.
+    stream: Mutex<Option<RequestStream>>,
+    pending: PendingQuestions,
+    question_timeout: Duration,
+}
+
+/// How the client is asked.
+pub(crate) enum QuestionWay {
+    /// By requests on the call's stream.
+    Requests(Arc<SessionQuestions>),
+    /// By `input_required` results.
+    Results(Arc<SheetQuestions>),
+}
+
+/// The stream of a request.
+pub(crate) struct RequestStream {
+    pub out: Arc<dyn Outbox>,
+    pub progress: Option<Arc<ProgressRelay>>,
+}
+
+/// Parts of a route.
+pub(crate) struct RouteParts {
+    pub client: ClientFacts,
+    pub server: String,
+    pub target: String,
+    pub way: QuestionWay,
+    pub stream: RequestStream,
+}
+
+impl CallRoute {
+    fn stream(&self) -> MutexGuard<'_, Option<RequestStream>> {
+        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the call the stream of another request, or none while it is parked.
+    pub fn set_stream(&self, stream: Option<RequestStream>) {
+        *self.stream() = stream;
+    }
+
+    /// Asks the client and waits for its answer, or for that of another interface.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future withdraws the question.
+    pub async fn ask(&self, question: ClientQuestion) -> ClientAnswer {
+        let bounds = JsonLimits::default();
+        let params: Value = question.params.as_ref().and_then(|params| params.decode(&bounds).ok()).unwrap_or_default();
+        if !self.client.class.can_answer(question.method, &params) {
+            return unanswered("the client cannot be asked this");
+        }
+        let mut registered =
+            (question.kind != QuestionKind::Roots).then(|| self.pending.register(&question, self.subject()));
+        let elsewhere = async {
+            match &mut registered {
+                Some(registered) => registered.answered().await,
+                None => std::future::pending().await,
+            }
+        };
+        let asked = timeout(self.question_timeout, self.ask_client(&question));
+        tokio::select! {
+            answer = asked => answer.unwrap_or_else(|_| unanswered("the client did not answer in time")),
+            answer = elsewhere => Ok(answer),
+        }
+    }
+
+    async fn ask_client(&self, question: &ClientQuestion) -> ClientAnswer {
+        match &self.way {
+            QuestionWay::Requests(questions) => {
+                let out = self.stream().as_ref().map(|stream| Arc::clone(&stream.out));
+                match out {
+                    Some(out) => questions.ask(question, &*out).await,
+                    None => unanswered("the client has no stream"),
+                }
+            }
+            QuestionWay::Results(sheet) => sheet.ask(question).await,
+        }
+    }
+
+    fn subject(&self) -> QuestionSubject {
+        let client = self.client.name.clone().unwrap_or_else(|| "client".to_owned());
+        QuestionSubject { client, server: self.server.clone(), target: self.target.clone() }
+    }
+
+    /// Relays a log message that belongs to the call, if the client wants it.
+    pub fn log(&self, message: &LogMessage) {
+        if self.client.log_level.is_none_or(|level| message.level < level) {
+            return;
+        }
+        let mut params = json!({"level": message.level.as_str()});
+        if let Some(logger) = &message.logger {
+            params["logger"] = logger.as_str().into();
+        }
+        params["data"] = serde_json::from_str(message.data.as_str()).unwrap_or_default();
+        self.send_notification("notifications/message", &params);
+    }
+
+    /// Sends a notification on the call's stream.
+    pub fn send_notification(&self, method: &str, params: &Value) {
+        if let Some(stream) = &*self.stream() {
+            stream.out.send(notification(method, params));
+        }
+    }
+
+    pub fn report_progress(&self, progress: &Progress) {
+        let relay = self.stream().as_ref().and_then(|stream| stream.progress.clone());
+        if let Some(relay) = relay {
+            relay.report(progress);
+        }
+    }
+
+    /// Reports whether the client wants the progress of the call.
+    pub fn wants_progress(&self) -> bool {
+        self.stream().as_ref().is_some_and(|stream| stream.progress.is_some())
+    }
+
+    /// Sends the last progress notification.
+    pub fn flush_progress(&self) {
+        let relay = self.stream().as_ref().and_then(|stream| stream.progress.clone());
+        if let Some(relay) = relay {
+            relay.flush();
+        }
+    }
+}
+
+/// The questions of a call to a stateless client.
+#[derive(Default)]
+pub(crate) struct SheetQuestions {
+    sheet: Mutex<QuestionSheet<oneshot::Sender<RawJson>>>,
+    added: Notify,
+}
+
+impl SheetQuestions {
+    fn sheet(&self) -> MutexGuard<'_, QuestionSheet<oneshot::Sender<RawJson>>> {
+        self.sheet.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn ask(&self, question: &ClientQuestion) -> ClientAnswer {
+        let (reply, answer) = oneshot::channel();
+        let added = self.sheet().add(question.clone(), reply);
+        let Ok(number) = added else { return unanswered("too many questions are open") };
+        let _withdrawal = WithdrawOnDrop { questions: self, number };
+        self.added.notify_one();
+        answer.await.map_or_else(|_| unanswered("the call has ended"), Ok)
+    }
+
+    /// Waits until a question is open.
+    pub async fn wait_for_question(&self) {
+        while !self.sheet().has_open() {
+            self.added.notified().await;
+        }
+    }
+
+    /// Returns the open questions as `inputRequests`.
+    pub fn to_requests(&self) -> RawJson {
+        self.sheet().to_requests()
+    }
+
+    /// Takes the answers of a retry.
+    pub fn answer(&self, responses: &RawJson) {
+        let (answered, _) = self.sheet().answer(responses);
+        for (reply, answer) in answered {
+            let _ = reply.send(answer);
+        }
+    }
+}
+
+struct WithdrawOnDrop<'a> {
+    questions: &'a SheetQuestions,
+    number: u64,
+}
+
+impl Drop for WithdrawOnDrop<'_> {
+    fn drop(&mut self) {
+        self.questions.sheet().withdraw(self.number);
+    }
+}
+
+/// The routes of all calls in progress, by tag.
+pub(crate) struct RouteTable {
+    tags: AtomicU64,
+    routes: Mutex<HashMap<u64, Arc<CallRoute>>>,
+    pending: PendingQuestions,
+    question_timeout: Duration,
+}
+
+impl RouteTable {
+    pub fn new(pending: PendingQuestions, question_timeout: Duration) -> Self {
+        Self { tags: AtomicU64::new(0), routes: Mutex::default(), pending, question_timeout }
+    }
+
+    fn routes(&self) -> MutexGuard<'_, HashMap<u64, Arc<CallRoute>>> {
+        self.routes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Creates the route of a call.
+    pub fn open(&self, parts: RouteParts) -> Arc<CallRoute> {
+        let RouteParts { client, server, target, way, stream } = parts;
+        let tag = CallTag(self.tags.fetch_add(1, Ordering::Relaxed) + 1);
+        let (pending, question_timeout) = (self.pending.clone(), self.question_timeout);
+        let stream = Mutex::new(Some(stream));
+        let route = Arc::new(CallRoute { tag, client, server, target, way, stream, pending, question_timeout });
+        self.routes().insert(tag.0, Arc::clone(&route));
+        route
+    }
+
+    pub fn find(&self, tag: u64) -> Option<Arc<CallRoute>> {
+        self.routes().get(&tag).cloned()
+    }
+
+    /// Removes the route of a call that has ended.
+    pub fn close(&self, tag: CallTag) {
+        self.routes().remove(&tag.0);
+    }
+}

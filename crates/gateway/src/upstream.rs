@@ -1,0 +1,286 @@
+//! The way of one request to its server: the shared host, or an instance for its client.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use wharf::spec::{ServerName, ToolId};
+use wharf::tools::{BoxFuture, CallerConsent};
+use wharf::wire::{Era, RpcError, code};
+use wharf::{CallOptions, Host, HostBuilder, HostError, InputHandling, InputRound, RawJson, RawResult, ResultKind};
+
+use crate::bridge::{InputRounds, RoundStep};
+use crate::errors::{host_error, invalid_params, rpc_error, tool_error, tool_error_text};
+use crate::gateway::GatewayShared;
+use crate::instances::{InstanceLease, LeaseError};
+use crate::route::CallRoute;
+
+/// A request that a server may answer with questions.
+#[derive(Debug, Clone)]
+pub(crate) enum CallTarget {
+    Tool {
+        name: String,
+        id: ToolId,
+        arguments: RawJson,
+    },
+    /// `resources/read` or `prompts/get`.
+    Request {
+        server: ServerName,
+        method: &'static str,
+        name: String,
+        params: RawJson,
+    },
+}
+
+impl CallTarget {
+    pub fn server(&self) -> &ServerName {
+        match self {
+            Self::Tool { id, .. } => &id.server,
+            Self::Request { server, .. } => server,
+        }
+    }
+
+    pub fn method(&self) -> &'static str {
+        match self {
+            Self::Tool { .. } => "tools/call",
+            Self::Request { method, .. } => method,
+        }
+    }
+
+    /// Returns the name of the tool or prompt, or the URI, as the client spells it.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Tool { name, .. } | Self::Request { name, .. } => name,
+        }
+    }
+
+    /// Returns what distinguishes this call from others of the same name.
+    pub fn arguments(&self) -> &RawJson {
+        match self {
+            Self::Tool { arguments, .. } => arguments,
+            Self::Request { params, .. } => params,
+        }
+    }
+}
+
+/// A request and everything it needs.
+pub(crate) struct UpstreamCall {
+    pub shared: Arc<GatewayShared>,
+    pub route: Arc<CallRoute>,
+    pub target: CallTarget,
+    pub meta: Option<RawJson>,
+    /// The answers that a stateless client returns with.
+    pub round: Option<InputRound>,
+    /// An earlier round of the same call was permitted.
+    pub is_permitted: bool,
+}
+
+/// The end of a call.
+pub(crate) enum CallOutcome {
+    Complete(RawJson),
+    /// A stateless client answers these questions and repeats the call.
+    InputRequired(RawJson),
+}
+
+type CallResult = Result<CallOutcome, RpcError>;
+
+/// Failure of a call: of the host, or of the gateway itself.
+enum CallFailure {
+    Host(HostError),
+    Gateway(RpcError),
+}
+
+impl From<HostError> for CallFailure {
+    fn from(error: HostError) -> Self {
+        Self::Host(error)
+    }
+}
+
+impl UpstreamCall {
+    /// Makes the call and returns its result, or the questions of its server.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future withdraws open questions and cancels the call at its server.
+    pub async fn perform(self) -> CallResult {
+        let performed = match self.instance_builder().await {
+            Some(builder) => self.call_instance(builder).await,
+            None => self.call_shared().await,
+        };
+        self.route.flush_progress();
+        let is_tool = matches!(self.target, CallTarget::Tool { .. });
+        match performed {
+            Ok(outcome) => Ok(outcome),
+            Err(CallFailure::Host(HostError::UnknownTool { .. })) => {
+                Err(invalid_params(format!("unknown tool `{}`", self.target.name())))
+            }
+            Err(CallFailure::Host(error)) if is_tool => match tool_error(&error) {
+                Some(result) => Ok(CallOutcome::Complete(result)),
+                None => Err(host_error(&error)),
+            },
+            Err(CallFailure::Host(error)) => Err(host_error(&error)),
+            // The model learns why its call failed.
+            Err(CallFailure::Gateway(error)) if is_tool => Ok(CallOutcome::Complete(tool_error_text(&error.message))),
+            Err(CallFailure::Gateway(error)) => Err(error),
+        }
+    }
+
+    /// Returns the builder of an instance, if the call needs one: its server can ask on a connection of its own only,
+    /// and its client can be asked.
+    async fn instance_builder(&self) -> Option<HostBuilder> {
+        if self.route.client.class.is_none() || !self.shared.instances.has_factory() {
+            return None;
+        }
+        let server = self.target.server();
+        let connection = match self.shared.host.connection(server.as_str()) {
+            Ok(connection) => connection,
+            // A failure is reported by the call.
+            Err(_) => box_future(self.shared.host.wait_until_ready(server.as_str())).await.ok()?,
+        };
+        let is_handshake = connection.facts().revision.era() == Era::Handshake;
+        is_handshake.then(|| self.shared.instances.builder(server, self.route.client.class)).flatten()
+    }
+
+    fn options(&self) -> CallOptions {
+        let mut caller = self.route.client.caller().for_request(self.route.tag.0);
+        if self.is_permitted {
+            caller.consent = CallerConsent::Given;
+        }
+        let mut options = CallOptions::default().caller(caller);
+        options.request.meta = self.meta.clone();
+        options.request.tag = Some(self.route.tag);
+        if self.route.wants_progress() {
+            let route = Arc::clone(&self.route);
+            options.request.progress = Some(Arc::new(move |progress| route.report_progress(&progress)));
+        }
+        options
+    }
+
+    async fn call_shared(&self) -> Result<CallOutcome, CallFailure> {
+        let mut options = self.options();
+        let client = &self.route.client;
+        if !client.class.is_none() || client.log_level.is_some() {
+            options.request.client = Some(client.declared());
+            options.request.inputs = InputHandling::Forward;
+            options.request.input_round = self.round.clone();
+        }
+        let mut rounds = InputRounds::new(client.class);
+        loop {
+            let result = self.send(&self.shared.host, options.clone()).await?;
+            if result.kind != ResultKind::InputRequired {
+                for page in rounds.take_pages() {
+                    let params = json!({"elicitationId": page});
+                    self.route.send_notification("notifications/elicitation/complete", &params);
+                }
+                return Ok(CallOutcome::Complete(result.result));
+            }
+            if client.era == Era::Stateless {
+                return Ok(CallOutcome::InputRequired(result.result));
+            }
+            // The first round was permitted.
+            options.caller.consent = CallerConsent::Given;
+            options.request.input_round = Some(self.ask_round(&mut rounds, result.result).await?);
+        }
+    }
+
+    /// Asks the client the questions of one round.
+    async fn ask_round(&self, rounds: &mut InputRounds, result: RawJson) -> Result<InputRound, CallFailure> {
+        let failed =
+            |error: crate::bridge::RoundError| CallFailure::Gateway(rpc_error(code::INTERNAL, error.to_string()));
+        rounds.begin(result).map_err(failed)?;
+        loop {
+            match rounds.next().map_err(failed)? {
+                RoundStep::Ask(question) => {
+                    let answer = self.route.ask(question).await;
+                    rounds.answer(answer).map_err(failed)?;
+                }
+                RoundStep::Wait(time) => tokio::time::sleep(time).await,
+                RoundStep::Retry(round) => return Ok(round),
+            }
+        }
+    }
+
+    /// Makes the call on an instance. The shared host decides about it and records it.
+    async fn call_instance(&self, builder: HostBuilder) -> Result<CallOutcome, CallFailure> {
+        let host = &self.shared.host;
+        match &self.target {
+            CallTarget::Tool { id, arguments, .. } => {
+                let permit = box_future(host.permit(id, arguments, self.options())).await?;
+                let lease = self.lease(builder).await?;
+                let called = self.send_to_instance(&lease).await;
+                match &called {
+                    Ok(result) => permit.finish_raw(Ok(&result.result)),
+                    Err(CallFailure::Host(HostError::Call { error, .. })) => permit.finish_raw(Err(error)),
+                    // Not sent: recorded as withdrawn.
+                    Err(_) => drop(permit),
+                }
+                called.map(|result| CallOutcome::Complete(result.result))
+            }
+            CallTarget::Request { server, method, name, .. } => {
+                if *method == "resources/read" {
+                    box_future(host.permit_read(server, name, &self.options().caller)).await?;
+                } else if let Some(refusal) = host.denial_of(server.as_str()) {
+                    return Err(HostError::Denied(refusal).into());
+                }
+                let lease = self.lease(builder).await?;
+                let result = self.send_to_instance(&lease).await?;
+                Ok(CallOutcome::Complete(result.result))
+            }
+        }
+    }
+
+    async fn lease(&self, builder: HostBuilder) -> Result<InstanceLease, CallFailure> {
+        let leased = self.shared.instances.lease(self.target.server(), &self.route, builder).await;
+        leased.map_err(|LeaseError(error)| CallFailure::Gateway(error))
+    }
+
+    async fn send_to_instance(&self, lease: &InstanceLease) -> Result<RawResult, CallFailure> {
+        let server = self.target.server();
+        let host = lease.host().ok_or(HostError::Closed)?;
+        let connection = box_future(host.wait_until_ready(server.as_str())).await?;
+        if let Some(level) = self.route.client.log_level
+            && connection.facts().capabilities.logging
+        {
+            // Without the level the client gets other messages, or none.
+            let _ = connection.set_log_level(level).await;
+        }
+        if let CallTarget::Tool { id, .. } = &self.target {
+            let fingerprint = |host: &Host| host.catalog().tool(id).map(|tool| tool.fingerprint);
+            if fingerprint(host) != fingerprint(&self.shared.host) {
+                let why = "this instance of the server defines the tool differently from the approved definition";
+                return Err(CallFailure::Gateway(rpc_error(code::INTERNAL, why)));
+            }
+        }
+        let mut options = self.options();
+        if self.route.client.era == Era::Handshake {
+            // An error that asks for pages (2025-11-25) is passed on as it is.
+            options.request.inputs = InputHandling::Forward;
+        }
+        self.send(host, options).await.map_err(Into::into)
+    }
+
+    async fn send(&self, host: &Host, options: CallOptions) -> Result<RawResult, HostError> {
+        match &self.target {
+            CallTarget::Tool { id, arguments, .. } => {
+                box_future(host.call(id, arguments, options)).await.map(|response| response.raw_result)
+            }
+            CallTarget::Request { server, method, params, .. } => {
+                box_future(host.request(server, method, Some(params), options)).await
+            }
+        }
+    }
+}
+
+/// Boxes a future of the host, whose type is too deep for the compiler within another future.
+pub(crate) fn box_future<'a, T>(future: impl Future<Output = T> + Send + 'a) -> BoxFuture<'a, T> {
+    Box::pin(future)
+}
+
+/// Returns the parameters of a read.
+pub(crate) fn read_params(uri: &str) -> RawJson {
+    RawJson::new_unchecked(json!({ "uri": uri }).to_string())
+}
+
+/// Returns the parameters of a prompt.
+pub(crate) fn prompt_params(name: &str, arguments: &Value) -> RawJson {
+    RawJson::new_unchecked(json!({"name": name, "arguments": arguments}).to_string())
+}
