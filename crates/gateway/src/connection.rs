@@ -297,7 +297,6 @@ impl ClientConnection for GatewayConnection {
 
     fn close(&self) {
         self.running.close();
-        self.questions.close();
         let mut client = self.client();
         client.outbox = None;
         if let Some(announcer) = client.announcer.take() {

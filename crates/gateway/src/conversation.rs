@@ -51,7 +51,7 @@ impl ParkedCalls {
 
 /// A call that runs in a task of its own, so that it can outlive the request that started it. Dropping it cancels it.
 struct StartedCall {
-    route: OpenRoute,
+    route: Arc<CallRoute>,
     questions: Arc<SheetQuestions>,
     outcome: oneshot::Receiver<Result<CallOutcome, RpcError>>,
     task: AbortHandle,
@@ -140,10 +140,13 @@ async fn start(request: &ClientRequest, target: CallTarget, how: Continuation) -
         return finish(request, &target, call.perform().await?);
     }
     let (done, outcome) = oneshot::channel();
+    let own_route = Arc::clone(&route.route);
     let performing = request.shared.runtime.spawn(async move {
+        // Ends after the call: a server learns of the end of its call before that of its question.
+        let _route = route;
         let _ = done.send(call.perform().await);
     });
-    let call = StartedCall { route, questions, outcome, task: performing.abort_handle() };
+    let call = StartedCall { route: own_route, questions, outcome, task: performing.abort_handle() };
     wait(request, &target, call).await
 }
 
@@ -154,7 +157,7 @@ async fn resume(
     call: StartedCall,
     responses: Option<RawJson>,
 ) -> Result<RawJson, RpcError> {
-    call.route.route.set_stream(Some(stream(request)));
+    call.route.set_stream(Some(stream(request)));
     if let Some(responses) = responses {
         call.questions.answer(&responses);
     }
@@ -175,11 +178,11 @@ async fn wait(request: &ClientRequest, target: &CallTarget, mut call: StartedCal
 
 /// Parks a call and returns its questions.
 fn park(request: &ClientRequest, target: &CallTarget, call: StartedCall) -> Result<RawJson, RpcError> {
-    let (shared, number) = (&request.shared, call.route.route.tag.0);
+    let (shared, number) = (&request.shared, call.route.tag.0);
     let state = RequestState::Parked { call: number }.seal(&shared.sealing_key, binding(request, target));
     let state = state.ok_or_else(|| rpc_error(code::INTERNAL, "the call's state cannot be sealed"))?;
     let requests = call.questions.to_requests();
-    call.route.route.set_stream(None);
+    call.route.set_stream(None);
     let expires = Instant::now() + shared.parked.max_time;
     let parked = shared.parked.table().park(number, target.server(), expires, call);
     parked.map_err(|_| rpc_error(code::INTERNAL, "too many calls wait for answers of clients; try again later"))?;

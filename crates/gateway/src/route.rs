@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::timeout;
 use wharf::tools::{Principal, ToolCaller};
 use wharf::wire::{Era, JsonLimits, LogLevel, LogMessage, Progress};
@@ -63,6 +63,8 @@ pub(crate) struct CallRoute {
     stream: Mutex<Option<RequestStream>>,
     pending: PendingQuestions,
     question_timeout: Duration,
+    /// Set when the call has ended: its questions end with it, even if the server does not withdraw them.
+    ended: watch::Sender<bool>,
 }
 
 /// How the client is asked.
@@ -117,10 +119,11 @@ impl CallRoute {
                 None => std::future::pending().await,
             }
         };
-        let asked = timeout(self.question_timeout, self.ask_client(&question));
+        let mut ended = self.ended.subscribe();
         tokio::select! {
-            answer = asked => answer.unwrap_or_else(|_| unanswered("the client did not answer in time")),
+            answer = self.ask_client(&question) => answer,
             answer = elsewhere => Ok(answer),
+            _ = ended.wait_for(|ended| *ended) => unanswered("the call has ended"),
         }
     }
 
@@ -128,11 +131,11 @@ impl CallRoute {
         match &self.way {
             QuestionWay::Requests(questions) => {
                 let out = self.stream().as_ref().map(|stream| Arc::clone(&stream.out));
-                match out {
-                    Some(out) => questions.ask(question, &*out).await,
-                    None => unanswered("the client has no stream"),
-                }
+                let Some(out) = out else { return unanswered("the client has no stream") };
+                let asked = timeout(self.question_timeout, questions.ask(question, &*out)).await;
+                asked.unwrap_or_else(|_| unanswered("the client did not answer in time"))
             }
+            // The time that a call is parked is limited.
             QuestionWay::Results(sheet) => sheet.ask(question).await,
         }
     }
@@ -259,7 +262,9 @@ impl RouteTable {
         let tag = CallTag(self.tags.fetch_add(1, Ordering::Relaxed) + 1);
         let (pending, question_timeout) = (self.pending.clone(), self.question_timeout);
         let stream = Mutex::new(Some(stream));
-        let route = Arc::new(CallRoute { tag, client, server, target, way, stream, pending, question_timeout });
+        let ended = watch::Sender::new(false);
+        let route = CallRoute { tag, client, server, target, way, stream, pending, question_timeout, ended };
+        let route = Arc::new(route);
         self.routes().insert(tag.0, Arc::clone(&route));
         route
     }
@@ -270,6 +275,9 @@ impl RouteTable {
 
     /// Removes the route of a call that has ended.
     pub fn close(&self, tag: CallTag) {
-        self.routes().remove(&tag.0);
+        let closed = self.routes().remove(&tag.0);
+        if let Some(route) = closed {
+            route.ended.send_replace(true);
+        }
     }
 }

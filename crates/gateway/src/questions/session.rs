@@ -76,11 +76,6 @@ impl SessionQuestions {
         let _ = reply.send(answer);
     }
 
-    /// Ends all questions without an answer.
-    pub fn close(&self) {
-        self.open().clear();
-    }
-
     #[cfg(test)]
     fn ignored(&self) -> u64 {
         self.ignored.load(Ordering::Relaxed)
