@@ -241,7 +241,7 @@ impl Cli {
             TopLevelCommand::Demo(args) => session::run(context, &args.common(), async |on| demo::run(&args, on).await),
             TopLevelCommand::Run(args) => session::run(context, &args.common, async |on| run::run(&args, on).await),
             TopLevelCommand::Serve(args) => {
-                session::run(context, &CommonArgs::default(), async |on| serve::run(&args, on).await)
+                session::run(context, &args.common(), async |on| serve::run(&args, on).await)
             }
             TopLevelCommand::Tools(args) => session::run(context, &args.common, async |on| tools::run(&args, on).await),
             TopLevelCommand::Call(args) => session::run(context, &args.common, async |on| call::run(&args, on).await),

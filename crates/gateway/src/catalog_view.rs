@@ -9,6 +9,8 @@ use wharf::catalog::{Catalog, Section};
 use wharf::spec::{ServerName, ToolId};
 use wharf::wire::{JsonLimits, object_members};
 
+use crate::gateway::GatewayOptions;
+
 /// Maximum number of entries on a page.
 const MAX_PAGE_ENTRIES: usize = 1000;
 
@@ -47,7 +49,8 @@ pub(crate) struct EntryPage<'a> {
 }
 
 impl CatalogView {
-    pub fn new(catalog: &Catalog, names: NameScheme) -> Self {
+    pub fn new(catalog: &Catalog, options: &GatewayOptions) -> Self {
+        let names = options.names;
         let mut view = Self {
             version: catalog.version(),
             tools: EntryList::default(),
@@ -59,6 +62,9 @@ impl CatalogView {
             resource_ids: HashMap::new(),
         };
         for tool in catalog.visible_tools() {
+            if !options.offers(&tool.id.server) {
+                continue;
+            }
             let name = match names {
                 // The alias is unique over all servers. Clients have a prefix of their own.
                 NameScheme::Server => tool.alias().strip_prefix("mcp__").unwrap_or(tool.alias()).to_owned(),
@@ -71,7 +77,8 @@ impl CatalogView {
             view.tools.0.push(entry);
             view.tool_ids.insert(name, (tool.id.clone(), tool.definition.input_schema.clone()));
         }
-        catalog.sections().iter().for_each(|section| view.add_section(section, names));
+        let sections = catalog.sections().iter().filter(|section| options.offers(&section.server));
+        sections.for_each(|section| view.add_section(section, names));
         view
     }
 

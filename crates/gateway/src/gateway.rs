@@ -7,6 +7,7 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
+use wharf::spec::ServerName;
 use wharf::tools::Principal;
 use wharf::wire::LogMessage;
 use wharf::{Host, HostBuilder, LogSink, RequestSource};
@@ -40,6 +41,8 @@ pub struct GatewayOptions {
     pub max_instances: usize,
     /// Time after which an unused instance is closed.
     pub instance_idle_timeout: Duration,
+    /// Servers to offer. Empty offers all servers of the host.
+    pub servers: Vec<String>,
 }
 
 impl Default for GatewayOptions {
@@ -51,7 +54,15 @@ impl Default for GatewayOptions {
             question_timeout: MAX_PARKED_TIME,
             max_instances: 4,
             instance_idle_timeout: Duration::from_secs(60),
+            servers: Vec::new(),
         }
+    }
+}
+
+impl GatewayOptions {
+    /// Reports whether clients may use a server.
+    pub(crate) fn offers(&self, server: &ServerName) -> bool {
+        self.servers.is_empty() || self.servers.iter().any(|offered| offered == server.as_str())
     }
 }
 
@@ -72,7 +83,6 @@ pub(crate) struct GatewayShared {
     pub instances: Arc<Instances>,
     questions: PendingQuestions,
     view: ArcSwapOption<CatalogView>,
-    connections: AtomicU64,
 }
 
 /// Builder of a [`Gateway`].
@@ -121,7 +131,6 @@ impl GatewayBuilder {
             runtime,
             questions,
             view: ArcSwapOption::empty(),
-            connections: AtomicU64::new(0),
         });
         shared.host.set_log_sink(Arc::new(RoutedLogs(Arc::downgrade(&shared))));
         if let Some(asker) = asker {
@@ -142,6 +151,9 @@ impl LogSink for RoutedLogs {
         }
     }
 }
+
+/// Numbers the sessions. Several gateways may share a host, and no two of their sessions may be the same principal.
+static SESSIONS: AtomicU64 = AtomicU64::new(0);
 
 impl Gateway {
     /// Creates a gateway whose clients share all servers. Must be called within the runtime that serves the clients.
@@ -188,9 +200,14 @@ impl GatewayShared {
         if let Some(view) = self.view.load_full().filter(|view| view.version == catalog.version()) {
             return view;
         }
-        let view = Arc::new(CatalogView::new(&catalog, self.options.names));
+        let view = Arc::new(CatalogView::new(&catalog, &self.options));
         self.view.store(Some(Arc::clone(&view)));
         view
+    }
+
+    /// Returns the server of a URI that matches one of the offered templates.
+    pub fn template_server(&self, uri: &str) -> Option<ServerName> {
+        self.host.catalog().template_server(uri).filter(|server| self.options.offers(server))
     }
 
     /// Returns the catalog once the servers have started, or have had time to.
@@ -206,13 +223,13 @@ impl Service for Gateway {
     }
 
     fn open_session(&self) -> Option<Arc<dyn ClientConnection>> {
-        let number = self.shared.connections.fetch_add(1, Ordering::Relaxed);
+        let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
         let principal = Principal::client(format!("session-{number}"));
         Some(Arc::new(GatewayConnection::session(Arc::clone(&self.shared), principal, number)))
     }
 
     fn open_request(&self, _: &HeaderMap) -> Option<Arc<dyn ClientConnection>> {
-        let number = self.shared.connections.fetch_add(1, Ordering::Relaxed);
+        let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
         let principal = Principal::client("stateless");
         Some(Arc::new(GatewayConnection::stateless(Arc::clone(&self.shared), principal, number)))
     }

@@ -100,7 +100,7 @@ impl ClientRequest {
         let uri: String = self.required("uri")?;
         let view = self.shared.started_view().await;
         let listed = view.resource(&uri).cloned();
-        let by_template = || self.shared.host.catalog().template_server(&uri).map(|server| (server, uri.clone()));
+        let by_template = || self.shared.template_server(&uri).map(|server| (server, uri.clone()));
         let Some((server, own)) = listed.or_else(by_template) else {
             let code = if self.client.era == Era::Stateless { code::INVALID_PARAMS } else { code::RESOURCE_NOT_FOUND };
             return Err(rpc_error_with(code, "unknown resource", &json!({ "uri": uri })));
@@ -135,7 +135,7 @@ impl ClientRequest {
             }),
             (Some("ref/resource"), _, Some(uri)) => {
                 let listed = view.resource(uri).cloned();
-                let found = listed.or_else(|| Some((self.shared.host.catalog().template_server(uri)?, uri.to_owned())));
+                let found = listed.or_else(|| Some((self.shared.template_server(uri)?, uri.to_owned())));
                 found.map(|(server, own)| {
                     reference["uri"] = own.into();
                     server

@@ -32,6 +32,7 @@ pub mod detail_sheet;
 pub mod display_path;
 pub mod editor;
 pub mod failure;
+pub mod gateway_socket;
 pub mod listing;
 pub mod local_tasks;
 pub mod log;

@@ -6,11 +6,13 @@ use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anstream::ColorChoice;
 use clap::Args;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use wharf::{EventReceiver, Host, ServerLogs};
 use wharf_auth::Account;
@@ -91,6 +93,9 @@ pub struct CommandSession {
     logs: Option<Arc<ServerLogs>>,
     /// Value of `--timeout`.
     timeout: Option<Duration>,
+    /// Options that select the configuration.
+    config_args: ConfigArgs,
+    signal: CommandSignal,
     /// Arguments of `wharf auth` for each HTTP server used.
     logins: Mutex<HashMap<String, String>>,
     open: Mutex<Vec<Connection>>,
@@ -98,6 +103,13 @@ pub struct CommandSession {
     hosts: Mutex<Vec<(Host, EventReceiver)>>,
     /// Tasks to finish before the servers are closed.
     shutdown_tasks: Mutex<JoinSet<()>>,
+}
+
+/// The first signal, for commands that handle it.
+#[derive(Default)]
+struct CommandSignal {
+    is_handled: AtomicBool,
+    is_received: watch::Sender<bool>,
 }
 
 /// Time limit of the shutdown tasks.
@@ -157,7 +169,7 @@ fn run_session(
         let mut signal = FirstSignal::listen(move || console.abandon_output()).map_err(system)?;
         let outcome = tokio::select! {
             biased;
-            () = signal.wait() => Err(Failure::interrupted()),
+            () = session.wait_for_interrupt(&mut signal) => Err(Failure::interrupted()),
             outcome = body(&session) => outcome.map_err(|failure| session.with_next_step(failure)),
         };
         session.console.clear_status();
@@ -177,9 +189,9 @@ async fn finish_output(console: &Console, outcome: CommandResult, signal: &mut F
         Err(failure) => failure.kind.code().into(),
     };
     let reported = outcome.as_ref().err().and_then(|failure| report_failure(console, failure));
-    let limit = outcome_kind(&outcome)
-        .is_some_and(|kind| matches!(kind, FailureKind::TimedOut | FailureKind::Interrupted))
-        .then_some(OUTPUT_TIMEOUT);
+    let is_ended_early =
+        outcome_kind(&outcome).is_some_and(|kind| matches!(kind, FailureKind::TimedOut | FailureKind::Interrupted));
+    let limit = (is_ended_early || signal.is_received()).then_some(OUTPUT_TIMEOUT);
     let drained = tokio::select! {
         drained = console.drain(limit) => drained,
         () = signal.wait(), if limit.is_none() => Err(Failure::interrupted()),
@@ -239,7 +251,7 @@ impl CommandSession {
             let path = UntrustedText::new(path.to_string_lossy());
             console.warn(format_args!("ignoring {name}=`{path}`: set it to an absolute path, or unset it"));
         }
-        let mut configuration = ConfigContext::new(config, &environment, Arc::clone(&console));
+        let mut configuration = ConfigContext::new(config.clone(), &environment, Arc::clone(&console));
         configuration.account.clone_from(&common.account);
         let configuration = Arc::new(configuration);
         Ok(Self {
@@ -251,11 +263,52 @@ impl CommandSession {
             limits,
             trace,
             timeout: common.timeout,
+            config_args: config,
+            signal: CommandSignal::default(),
             logins: Mutex::default(),
             open: Mutex::default(),
             hosts: Mutex::default(),
             shutdown_tasks: Mutex::default(),
         })
+    }
+
+    /// Creates a session for another environment, with the same console. Its owner closes it.
+    ///
+    /// # Errors
+    ///
+    /// Fails as the start of a command does.
+    pub fn for_environment(
+        console: &Arc<Console>,
+        environment: Environment,
+        config: ConfigArgs,
+    ) -> Result<Self, Failure> {
+        let context = CliContext { environment, color: console.mode.color, config };
+        Self::new(context, Arc::clone(console), &CommonArgs::default())
+    }
+
+    /// Creates a session with the same environment and configuration, whose owner closes it.
+    ///
+    /// # Errors
+    ///
+    /// Fails as the start of a command does.
+    pub fn duplicate(&self) -> Result<Self, Failure> {
+        Self::for_environment(&self.console, self.environment.clone(), self.config_args.clone())
+    }
+
+    /// Leaves the first SIGINT, SIGTERM or SIGHUP to the command, which ends by itself after it. The value becomes true
+    /// then. A second signal still ends the process.
+    pub fn handle_signal(&self) -> watch::Receiver<bool> {
+        self.signal.is_handled.store(true, Ordering::Release);
+        self.signal.is_received.subscribe()
+    }
+
+    /// Waits for a signal that ends the command.
+    async fn wait_for_interrupt(&self, signal: &mut FirstSignal) {
+        signal.wait().await;
+        if self.signal.is_handled.load(Ordering::Acquire) {
+            self.signal.is_received.send_replace(true);
+            std::future::pending::<()>().await;
+        }
     }
 
     /// Returns the maximum duration of a call.

@@ -46,6 +46,11 @@ impl FirstSignal {
         Ok(Self { received, is_received: false })
     }
 
+    /// Reports whether the first signal has arrived.
+    pub fn is_received(&self) -> bool {
+        self.is_received
+    }
+
     /// Waits for the first signal. Returns at once after it. Cancel-safe.
     pub async fn wait(&mut self) {
         if self.is_received {

@@ -1,5 +1,10 @@
 //! `wharf serve`: serves all configured servers to other MCP clients.
 
+mod attach;
+mod gateway_process;
+mod http;
+mod project;
+mod status;
 mod token;
 
 use std::io;
@@ -10,21 +15,23 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use tokio::time::timeout;
-use wharf::PromptPolicy;
-use wharf_gateway::{Gateway, GatewayOptions, NameScheme};
-use wharf_serve::{ClientAccess, HttpForm, HttpLimits, HttpServer, parse_loopback_address, serve_lines};
-use wharf_spec::{Environment, UntrustedText};
+use wharf_gateway::{Gateway, NameScheme};
+use wharf_serve::{parse_loopback_address, serve_lines};
+use wharf_spec::Environment;
 
+use project::ProjectTable;
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
-use wharf_terminal::managed_host::LoadedConfig;
-use wharf_terminal::one_shot_host::{ManagedHostOptions, start_managed};
+use wharf_terminal::gateway_socket::{AttachRequest, ViewRequest};
 use wharf_terminal::protocol_pipes;
-use wharf_terminal::session::CommandSession;
+use wharf_terminal::session::{CommandSession, CommonArgs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without --http, one client is served on stdin and stdout. Over HTTP any number of clients share the servers. They \
-present a token, which is in a file that only you can read; its path is printed at the start.
+Without --http, one client is served on stdin and stdout. All such clients of one user share a gateway in the \
+background, which has one set of servers for each project. It starts with the first client and ends after the last \
+one. With --config or --only-config this process serves its client alone.
+
+Over HTTP, clients present a token, which is in a file that only you can read; its path is printed at the start.
 
 Calls that would need a question are refused, and the refusal names the rule that would allow them. Rules are in \
 `permissions` of your configuration.
@@ -33,6 +40,8 @@ Examples:
   wharf serve
   wharf serve --server git --server files
   wharf serve --http 127.0.0.1:8089
+  wharf serve --status
+  wharf serve --stop
   wharf tools --stdio \"wharf serve\"")]
 pub struct ServeArgs {
     /// Serve Streamable HTTP on a loopback address such as 127.0.0.1:8089; port 0 picks a free port
@@ -44,6 +53,24 @@ pub struct ServeArgs {
     /// Serve only this server; repeatable
     #[arg(long = "server", value_name = "ID", help_heading = "Server")]
     servers: Vec<String>,
+    /// Keep the gateway in the background running after the last client
+    #[arg(long, conflicts_with_all = ["http", "alone"])]
+    stay: bool,
+    /// Serve this client alone, with servers of its own
+    #[arg(long, conflicts_with = "http")]
+    alone: bool,
+    /// Show the gateway that runs for you: its process, projects and clients
+    #[arg(long, conflicts_with_all = ["http", "servers", "stay", "alone", "stop"])]
+    status: bool,
+    /// End the gateway that runs for you
+    #[arg(long, conflicts_with_all = ["http", "servers", "stay", "alone"])]
+    stop: bool,
+    /// With --status: write one JSON document instead of text
+    #[arg(long, requires = "status", help_heading = "Output")]
+    json: bool,
+    /// Run the gateway in the background
+    #[arg(long, hide = true, value_enum, exclusive = true)]
+    background: Option<BackgroundStep>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -54,36 +81,85 @@ enum ServedNames {
     Plain,
 }
 
+/// A step of the start of a gateway in the background.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum BackgroundStep {
+    /// Starts the gateway and ends.
+    Launch,
+    /// Is the gateway.
+    Run,
+}
+
+impl BackgroundStep {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Launch => "launch",
+            Self::Run => "run",
+        }
+    }
+}
+
 pub async fn run(args: &ServeArgs, session: &CommandSession) -> CommandResult {
+    environment_of_servers(&session.environment)?;
+    let served = match args.background {
+        Some(BackgroundStep::Launch) => attach::launch_gateway().map_err(Failure::other),
+        Some(BackgroundStep::Run) => gateway_process::run_background(session).await,
+        None if args.status => status::show(session).await,
+        None if args.stop => status::stop(session).await,
+        None => serve(args, session).await,
+    };
+    served.map(|()| CommandEnding::Fine)
+}
+
+async fn serve(args: &ServeArgs, session: &CommandSession) -> Result<(), Failure> {
     for id in &args.servers {
         session.configuration.find(id)?;
     }
-    let config = session.configuration.config()?;
-    let known = LoadedConfig::resolve(session, config.clone(), &args.servers).await;
-    for (id, why) in &known.failures {
-        session.console.warn(format_args!("{id}: {}", UntrustedText::new(why.error.message.as_str())));
+    // Problems of the configuration are this client's to see, also if the gateway reads it.
+    session.configuration.config()?;
+    let view = args.view();
+    if let Some(address) = args.http {
+        return http::serve(session, &view, address).await;
     }
-    let options = ManagedHostOptions {
-        asker: None,
-        when_asked: PromptPolicy::Ask,
-        sink: None,
-        has_agent: true,
-        allowed: None,
-        environment: Some(environment_of_servers(&session.environment)?),
+    let places = &session.configuration.places;
+    let attached = if args.alone {
+        None
+    } else if !places.flags.is_empty() || places.only_flags {
+        session.console.say("serving this client alone, because of --config or --only-config");
+        None
+    } else {
+        let mut request = AttachRequest::new(&session.environment, view.clone());
+        request.stay = args.stay;
+        let attached = attach::attach(session, request).await;
+        let explain = |reason: &String| session.console.say(format_args!("serving this client alone: {reason}"));
+        attached.inspect_err(explain).ok()
     };
-    let host = start_managed(session, &known.entries, options).await?;
-    let mut options = GatewayOptions::default();
-    options.names = match args.names {
-        ServedNames::Server => NameScheme::Server,
-        ServedNames::Plain => NameScheme::Plain,
-    };
-    let gateway = Gateway::new(host.clone(), options);
-    let served = match args.http {
-        Some(address) => serve_http(session, gateway, address).await,
-        None => serve_stdio(&gateway).await,
-    };
-    host.close().await;
-    served.map(|()| CommandEnding::Fine)
+    match attached {
+        Some(client) => client.relay().await,
+        None => serve_alone(session, &view).await,
+    }
+}
+
+impl ServeArgs {
+    pub fn common(&self) -> CommonArgs {
+        CommonArgs { json: self.json, ..CommonArgs::default() }
+    }
+
+    /// Returns how clients see the servers.
+    fn view(&self) -> ViewRequest {
+        let plain_names = match self.names {
+            ServedNames::Server => None,
+            ServedNames::Plain => Some(true),
+        };
+        ViewRequest { servers: self.servers.clone(), plain_names, profile: None }
+    }
+}
+
+fn name_scheme(view: &ViewRequest) -> NameScheme {
+    match view.plain_names {
+        Some(true) => NameScheme::Plain,
+        _ => NameScheme::Server,
+    }
 }
 
 /// Variable by which a server of `wharf serve` knows what started it.
@@ -107,7 +183,17 @@ fn environment_of_servers(environment: &Environment) -> Result<Environment, Fail
 /// Maximum time for writing what is left at the end.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-async fn serve_stdio(gateway: &Gateway) -> Result<(), Failure> {
+/// Serves one client on stdin and stdout with servers of its own.
+async fn serve_alone(session: &CommandSession, view: &ViewRequest) -> Result<(), Failure> {
+    let projects = Arc::<ProjectTable>::default();
+    let (_lease, gateway, warnings) = projects.join(session.duplicate()?, view).await?;
+    warnings.iter().for_each(|warning| session.console.warn(warning));
+    let served = serve_pipe(&gateway).await;
+    projects.close().await;
+    served
+}
+
+async fn serve_pipe(gateway: &Gateway) -> Result<(), Failure> {
     let input = protocol_pipes::input().map_err(Failure::other)?;
     let (output, written) = protocol_pipes::output().map_err(Failure::other)?;
     let mut written = pin!(written);
@@ -125,23 +211,4 @@ async fn serve_stdio(gateway: &Gateway) -> Result<(), Failure> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         served => served.map_err(Failure::other),
     }
-}
-
-async fn serve_http(session: &CommandSession, gateway: Gateway, address: SocketAddr) -> Result<(), Failure> {
-    let token = token::open(session)?;
-    let access = ClientAccess::token(&token.text);
-    let bound = HttpServer::bind(address, HttpForm::Streamable, Arc::new(gateway), access, HttpLimits::default()).await;
-    let server = bound.map_err(|error| {
-        Failure::other(format_args!("cannot listen on {address}: {error}"))
-            .with_hint("choose another port, or port 0 for a free one")
-    })?;
-    let url = server.url().map_err(Failure::other)?;
-    session.console.say(format_args!("listening on {url}"));
-    session.console.say(format_args!(
-        "clients send the header `Authorization: Bearer TOKEN`; the token is in {}",
-        token.path.display()
-    ));
-    // A signal ends the command.
-    server.run(std::future::pending()).await;
-    Ok(())
 }

@@ -1,5 +1,8 @@
 //! `wharf serve`: other clients use the configured servers through it. The client here is `wharf` itself.
 
+mod attach;
+mod client;
+
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, ChildStderr, Command, Stdio};
@@ -76,7 +79,10 @@ struct HttpGateway {
 impl HttpGateway {
     fn start(home: &TestHome) -> Self {
         let mut command = home.command(["serve", "--http", "127.0.0.1:0"]);
-        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        Self::new(command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap())
+    }
+
+    fn new(mut child: Child) -> Self {
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         Self { child, lines }
     }
@@ -87,10 +93,10 @@ impl HttpGateway {
         found.unwrap_or_else(|| panic!("no line with {text:?}"))
     }
 
-    /// Ends it as a service manager does.
-    fn terminate(&mut self) {
+    /// Ends it as a service manager does, and returns its exit code.
+    fn terminate(&mut self) -> Option<i32> {
         assert!(Command::new("kill").arg(self.child.id().to_string()).status().unwrap().success());
-        self.child.wait().unwrap();
+        self.child.wait().unwrap().code()
     }
 }
 

@@ -7,7 +7,7 @@ mod message;
 mod remote;
 pub mod rows;
 mod socket_server;
-mod sockets;
+pub(crate) mod sockets;
 #[cfg(test)]
 mod tests;
 

@@ -98,7 +98,12 @@ fn try_connect(path: &Path) -> Result<(), Errno> {
     connect(&socket, &SocketAddrUnix::new(path)?)
 }
 
-fn check_private(directory: &Path) -> io::Result<()> {
+/// Checks that a directory is this user's own and closed to others.
+///
+/// # Errors
+///
+/// Fails if it is not, or does not exist.
+pub fn check_private(directory: &Path) -> io::Result<()> {
     match is_private_directory(&std::fs::symlink_metadata(directory)?, 0o077) {
         true => Ok(()),
         false => {

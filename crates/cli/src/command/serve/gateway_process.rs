@@ -1,0 +1,253 @@
+//! The gateway that serves all clients of this user: attached ones at a socket, and others over HTTP.
+
+use std::io::{Cursor, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use wharf_serve::serve_lines;
+use wharf_spec::UntrustedText;
+use wharf_terminal::config_context::ConfigArgs;
+use wharf_terminal::console::Console;
+use wharf_terminal::failure::Failure;
+use wharf_terminal::gateway_socket::{
+    AttachRequest, GatewayListener, GatewayPlace, GatewayReply, GatewayRequest, RequestLine, is_same_user,
+    read_first_line,
+};
+use wharf_terminal::session::CommandSession;
+
+use super::project::ProjectTable;
+use super::status::GatewayStatus;
+
+/// Maximum number of clients at the socket.
+const MAX_CLIENTS: usize = 1024;
+/// Maximum time for a client's first line, and for writing the reply.
+const FIRST_LINE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum time without a first client. The process that started the gateway may have been killed.
+const FIRST_CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Pause after a failed `accept`.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
+/// Time for which servers keep running without a client, for one that connects again.
+const LINGER_TIME: Duration = Duration::from_secs(2);
+/// The same in a gateway that stays.
+const STAY_LINGER_TIME: Duration = Duration::from_mins(10);
+
+/// Line by which a gateway in the background tells that it listens.
+pub const READY_LINE: &str = "ready";
+
+/// The state that all clients share.
+pub struct GatewayProcess {
+    console: Arc<Console>,
+    pub projects: Arc<ProjectTable>,
+    stays: AtomicBool,
+    clients: AtomicUsize,
+    /// Becomes true with the first signal.
+    signal: watch::Receiver<bool>,
+    /// Becomes true when a client asks for the end.
+    is_stopped: watch::Sender<bool>,
+}
+
+/// An event of the accept loop.
+enum ProcessEvent {
+    Came(std::io::Result<UnixStream>),
+    Left,
+    /// A signal or a request ends the gateway.
+    Stopped,
+    /// No client came.
+    Unused,
+}
+
+/// Runs the gateway that attached clients share, in the background. Returns when the last client has left.
+///
+/// # Errors
+///
+/// Fails if the socket cannot be created.
+pub async fn run_background(session: &CommandSession) -> Result<(), Failure> {
+    let place = GatewayPlace::new(session).ok_or_else(|| Failure::other("no directory for the socket"))?;
+    let listener = wharf_threads::run_blocking(move || place.listen()).await.map_err(Failure::other)?;
+    let listener = listener.map_err(Failure::other)?;
+    let process = Arc::new(GatewayProcess::new(session));
+    // The process that waits for this may be gone.
+    let mut stdout = std::io::stdout();
+    let _ = writeln!(stdout, "{READY_LINE}").and_then(|()| stdout.flush());
+    let served = process.serve(listener).await;
+    process.projects.close().await;
+    served
+}
+
+impl GatewayProcess {
+    /// Creates the state, and takes over the signals of the session.
+    pub fn new(session: &CommandSession) -> Self {
+        Self {
+            console: Arc::clone(&session.console),
+            projects: Arc::default(),
+            stays: AtomicBool::new(false),
+            clients: AtomicUsize::new(0),
+            signal: session.handle_signal(),
+            is_stopped: watch::Sender::default(),
+        }
+    }
+
+    /// Keeps the gateway running after the last client.
+    pub fn stay(&self) {
+        self.stays.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits for a signal, or for a client that ends the gateway.
+    pub async fn wait_for_stop(&self) {
+        let (mut signal, mut is_stopped) = (self.signal.clone(), self.is_stopped.subscribe());
+        tokio::select! {
+            _ = signal.wait_for(|is_received| *is_received) => {}
+            _ = is_stopped.wait_for(|is_stopped| *is_stopped) => {}
+        }
+    }
+
+    fn status(&self) -> GatewayStatus {
+        GatewayStatus { stays: self.stays(), projects: self.projects.status() }
+    }
+
+    fn stays(&self) -> bool {
+        self.stays.load(Ordering::Relaxed)
+    }
+
+    /// Serves clients at the socket until the last one has left, or a signal arrives.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the socket cannot be used.
+    pub async fn serve(self: &Arc<Self>, listening: GatewayListener) -> Result<(), Failure> {
+        let listener = listening.listener.try_clone().and_then(UnixListener::from_std).map_err(Failure::other)?;
+        let mut connections = JoinSet::new();
+        let mut has_had_client = false;
+        loop {
+            let is_unused = !has_had_client && !self.stays();
+            let event = tokio::select! {
+                accepted = listener.accept() => ProcessEvent::Came(accepted.map(|(stream, _)| stream)),
+                Some(_) = connections.join_next() => ProcessEvent::Left,
+                () = self.wait_for_stop() => ProcessEvent::Stopped,
+                () = sleep(FIRST_CLIENT_TIMEOUT), if is_unused => ProcessEvent::Unused,
+            };
+            match event {
+                ProcessEvent::Came(Ok(stream)) => {
+                    has_had_client = true;
+                    drop(connections.spawn(serve_client(Arc::clone(self), stream)));
+                }
+                ProcessEvent::Came(Err(error)) => {
+                    self.console.warn(format_args!("accepting a client failed: {error}"));
+                    sleep(ACCEPT_RETRY_DELAY).await;
+                }
+                ProcessEvent::Left if !connections.is_empty() || self.stays() => {}
+                ProcessEvent::Left | ProcessEvent::Stopped | ProcessEvent::Unused => return Ok(()),
+            }
+        }
+    }
+
+    /// Serves a client that attaches until it leaves.
+    async fn serve_attached(self: &Arc<Self>, request: &AttachRequest, mut stream: BufReader<UnixStream>) {
+        let session = CommandSession::for_environment(&self.console, request.environment(), ConfigArgs::default());
+        let joined = match session {
+            Ok(session) => self.projects.join(session, &request.view).await,
+            Err(failure) => Err(failure),
+        };
+        let (lease, gateway, warnings) = match joined {
+            Ok(joined) => joined,
+            Err(failure) => return send_reply(&mut stream, &refused(failure.error.message.as_str())).await,
+        };
+        if request.stay {
+            self.stay();
+        }
+        send_reply(&mut stream, &GatewayReply::Attached { pid: std::process::id(), warnings }).await;
+        let early = Cursor::new(stream.buffer().to_vec());
+        let (input, output) = stream.into_inner().into_split();
+        // A client that is cut off sees the end of its stream.
+        let _ = serve_lines(&gateway, BufReader::new(early.chain(input)), output).await;
+        lease.release(if self.stays() { STAY_LINGER_TIME } else { LINGER_TIME }).await;
+    }
+}
+
+/// Counts a client while it exists.
+struct CountedClient(Arc<GatewayProcess>);
+
+impl Drop for CountedClient {
+    fn drop(&mut self) {
+        self.0.clients.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+async fn serve_client(process: Arc<GatewayProcess>, stream: UnixStream) {
+    // The permissions of the socket exclude other users already.
+    if !is_same_user(&stream) {
+        return;
+    }
+    let is_full = process.clients.fetch_add(1, Ordering::Relaxed) >= MAX_CLIENTS;
+    let _counted = CountedClient(Arc::clone(&process));
+    let mut stream = BufReader::new(stream);
+    let Ok(Ok(line)) = timeout(FIRST_LINE_TIMEOUT, read_first_line(&mut stream)).await else { return };
+    match parse_request(&line) {
+        Ok(_) if is_full => send_reply(&mut stream, &refused("the gateway has too many clients")).await,
+        Ok(GatewayRequest::Attach(request)) => process.serve_attached(&request, stream).await,
+        Ok(GatewayRequest::Status) => send_reply(&mut stream, &done(json!(process.status()))).await,
+        Ok(GatewayRequest::Stop) => {
+            send_reply(&mut stream, &done(json!({}))).await;
+            process.is_stopped.send_replace(true);
+        }
+        Err(reason) => send_reply(&mut stream, &refused(reason)).await,
+    }
+}
+
+fn done(result: Value) -> GatewayReply {
+    GatewayReply::Done { pid: std::process::id(), result }
+}
+
+fn refused(reason: impl Into<String>) -> GatewayReply {
+    GatewayReply::Refused { reason: reason.into() }
+}
+
+/// Writes a reply. A client that does not read it is gone or stuck; the next step notices.
+async fn send_reply(stream: &mut BufReader<UnixStream>, reply: &GatewayReply) {
+    let mut line = serde_json::to_vec(reply).unwrap_or_default();
+    line.push(b'\n');
+    let _ = timeout(FIRST_LINE_TIMEOUT, stream.write_all(&line)).await;
+}
+
+/// Reads a request. Returns the reason if it cannot be served.
+fn parse_request(line: &[u8]) -> Result<GatewayRequest, String> {
+    #[derive(Deserialize)]
+    struct ClientVersion {
+        version: String,
+    }
+    let client: ClientVersion = serde_json::from_slice(line).map_err(|_| "the request is not valid".to_owned())?;
+    let own = env!("CARGO_PKG_VERSION");
+    if client.version != own {
+        let version = UntrustedText::new(client.version);
+        return Err(format!("the running gateway is of version {own}, and this is version {version}"));
+    }
+    let line: RequestLine = serde_json::from_slice(line).map_err(|_| "the request is not valid".to_owned())?;
+    Ok(line.request)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn request_of_another_version_is_refused() {
+        let line = |version: &str| format!(r#"{{"version":{version:?},"request":"stop"}}"#);
+        assert_eq!(parse_request(line(env!("CARGO_PKG_VERSION")).as_bytes()), Ok(GatewayRequest::Stop));
+        for (line, complaint) in [
+            (line("0.0.1"), "and this is version 0.0.1"),
+            (r#"{"version":"9","request":{"fly":{}}}"#.to_owned(), "and this is version 9"),
+            ("nonsense".to_owned(), "not valid"),
+            (r#"{"request":"stop"}"#.to_owned(), "not valid"),
+        ] {
+            assert!(parse_request(line.as_bytes()).unwrap_err().contains(complaint), "{line}");
+        }
+    }
+}

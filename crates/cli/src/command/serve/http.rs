@@ -1,0 +1,68 @@
+//! `wharf serve --http`: clients over HTTP, and attached ones at the socket.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use wharf_serve::{ClientAccess, HttpForm, HttpLimits, HttpServer};
+use wharf_terminal::failure::Failure;
+use wharf_terminal::gateway_socket::{GatewayListener, GatewayPlace, ViewRequest};
+use wharf_terminal::session::CommandSession;
+
+use super::gateway_process::GatewayProcess;
+use super::token;
+
+/// Serves clients until a signal arrives.
+///
+/// # Errors
+///
+/// Fails if the configuration is invalid, or the address cannot be bound.
+pub async fn serve(session: &CommandSession, view: &ViewRequest, address: SocketAddr) -> Result<(), Failure> {
+    let process = Arc::new(GatewayProcess::new(session));
+    process.stay();
+    let served = serve_clients(session, &process, view, address).await;
+    process.projects.close().await;
+    served
+}
+
+async fn serve_clients(
+    session: &CommandSession,
+    process: &Arc<GatewayProcess>,
+    view: &ViewRequest,
+    address: SocketAddr,
+) -> Result<(), Failure> {
+    let token = token::open(session)?;
+    // The project has a client as long as the server listens.
+    let (_lease, gateway, warnings) = process.projects.join(session.duplicate()?, view).await?;
+    warnings.iter().for_each(|warning| session.console.warn(warning));
+    let access = ClientAccess::token(&token.text);
+    let bound = HttpServer::bind(address, HttpForm::Streamable, Arc::new(gateway), access, HttpLimits::default()).await;
+    let server = bound.map_err(|error| {
+        Failure::other(format_args!("cannot listen on {address}: {error}"))
+            .with_hint("choose another port, or port 0 for a free one")
+    })?;
+    let url = server.url().map_err(Failure::other)?;
+    let attached = listen_for_attached(session).await;
+    session.console.say(format_args!("listening on {url}"));
+    session.console.say(format_args!(
+        "clients send the header `Authorization: Bearer TOKEN`; the token is in {}",
+        token.path.display()
+    ));
+    let serving = async {
+        match attached {
+            Some(listener) => process.serve(listener).await,
+            None => Ok(()),
+        }
+    };
+    let (served, ()) = tokio::join!(serving, server.run(process.wait_for_stop()));
+    served
+}
+
+/// Becomes the gateway for attached clients, unless another process is.
+async fn listen_for_attached(session: &CommandSession) -> Option<GatewayListener> {
+    let place = GatewayPlace::new(session)?;
+    let listening = wharf_threads::run_blocking(move || place.listen()).await.ok()?;
+    let explain = |error: &wharf_store::LockError| {
+        session.console.say(format_args!("clients on stdin and stdout are served by another process: {error}"));
+    };
+    listening.inspect_err(explain).ok()
+}

@@ -1,0 +1,340 @@
+//! The servers of each project, shared by the clients of that project.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{OnceCell, mpsc, oneshot};
+use tokio::time::sleep;
+use wharf::{Host, PromptPolicy};
+use wharf_config::{ConfigPaths, ConfigWatcher};
+use wharf_gateway::{Gateway, GatewayOptions};
+use wharf_spec::UntrustedText;
+use wharf_terminal::failure::Failure;
+use wharf_terminal::gateway_socket::ViewRequest;
+use wharf_terminal::managed_host::{LoadedConfig, ManagedHost, ReloadTrigger, watch_config_files};
+use wharf_terminal::one_shot_host::{ManagedHostOptions, start_managed};
+use wharf_terminal::session::CommandSession;
+
+use super::environment_of_servers;
+use super::status::ProjectStatus;
+
+/// Maximum number of projects.
+const MAX_PROJECTS: usize = 256;
+
+/// Maximum number of commands that wait for a project.
+const MAX_QUEUED_COMMANDS: usize = 8;
+
+/// Everything that decides which servers a client gets. Clients with the same key share them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct ProjectKey {
+    project: PathBuf,
+    user: PathBuf,
+    flags: Vec<PathBuf>,
+    only_flags: bool,
+    variable: Option<String>,
+    approvals: PathBuf,
+}
+
+impl ProjectKey {
+    fn new(places: &ConfigPaths) -> Self {
+        Self {
+            project: places.project.clone(),
+            user: places.user.clone(),
+            flags: places.flags.clone(),
+            only_flags: places.only_flags,
+            variable: places.variable.clone(),
+            approvals: places.approvals.clone(),
+        }
+    }
+}
+
+/// The projects that have clients.
+#[derive(Default)]
+pub struct ProjectTable {
+    open: Mutex<HashMap<ProjectKey, Arc<ProjectSlot>>>,
+}
+
+/// The place of a project that is starting or running.
+#[derive(Default)]
+struct ProjectSlot {
+    project: OnceCell<ServedProject>,
+    clients: Mutex<usize>,
+}
+
+/// A client's share in a project. Must be released.
+pub struct ProjectLease {
+    table: Arc<ProjectTable>,
+    key: ProjectKey,
+    slot: Arc<ProjectSlot>,
+}
+
+impl ProjectTable {
+    fn open_projects(&self) -> MutexGuard<'_, HashMap<ProjectKey, Arc<ProjectSlot>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Joins the project of a session, and starts its servers for the first client.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the configuration of the project is invalid, or there are too many projects.
+    pub async fn join(
+        self: &Arc<Self>,
+        session: CommandSession,
+        view: &ViewRequest,
+    ) -> Result<(ProjectLease, Gateway, Vec<String>), Failure> {
+        let lease = self.lease(ProjectKey::new(&session.configuration.places))?;
+        let joined = lease.enter(session, view).await;
+        match joined {
+            Ok((gateway, warnings)) => Ok((lease, gateway, warnings)),
+            Err(failure) => {
+                lease.release(Duration::ZERO).await;
+                Err(failure)
+            }
+        }
+    }
+
+    fn lease(self: &Arc<Self>, key: ProjectKey) -> Result<ProjectLease, Failure> {
+        let mut open = self.open_projects();
+        if open.len() >= MAX_PROJECTS && !open.contains_key(&key) {
+            return Err(Failure::other(format_args!("the gateway serves {MAX_PROJECTS} projects already")));
+        }
+        let slot = Arc::clone(open.entry(key.clone()).or_default());
+        *slot.clients() += 1;
+        Ok(ProjectLease { table: Arc::clone(self), key, slot })
+    }
+
+    /// Returns the projects by directory.
+    pub fn status(&self) -> Vec<ProjectStatus> {
+        let mut projects: Vec<_> = self.open_projects().iter().map(|(key, slot)| slot.status(key)).collect();
+        projects.sort_by(|one, other| one.directory.cmp(&other.directory));
+        projects
+    }
+
+    /// Stops the servers of all projects.
+    pub async fn close(&self) {
+        let open = std::mem::take(&mut *self.open_projects());
+        let closing = open.into_values().map(|slot| tokio::spawn(async move { slot.close().await }));
+        for closed in closing.collect::<Vec<_>>() {
+            let _ = closed.await;
+        }
+    }
+}
+
+impl ProjectSlot {
+    fn clients(&self) -> MutexGuard<'_, usize> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn status(&self, key: &ProjectKey) -> ProjectStatus {
+        let servers = self.project.get().map(|project| project.host.status()).unwrap_or_default();
+        ProjectStatus {
+            directory: key.project.display().to_string(),
+            clients: *self.clients(),
+            servers: servers.into_iter().map(|server| server.name.to_string()).collect(),
+        }
+    }
+
+    async fn close(&self) {
+        if let Some(project) = self.project.get() {
+            project.session.close().await;
+        }
+    }
+}
+
+impl ProjectLease {
+    async fn enter(&self, session: CommandSession, view: &ViewRequest) -> Result<(Gateway, Vec<String>), Failure> {
+        let project = self.slot.project.get_or_try_init(|| ServedProject::start(session, &view.servers)).await?;
+        project.widen(&view.servers).await;
+        Ok((project.gateway(view), project.warnings(&view.servers)))
+    }
+
+    /// Leaves the project. Its servers stop `linger` after the last client.
+    pub async fn release(self, linger: Duration) {
+        let is_last = {
+            let mut clients = self.slot.clients();
+            *clients -= 1;
+            *clients == 0
+        };
+        if is_last {
+            sleep(linger).await;
+            if self.remove_unused() {
+                self.slot.close().await;
+            }
+        }
+    }
+
+    /// Removes the project from the table, if it still has no client.
+    fn remove_unused(&self) -> bool {
+        let mut open = self.table.open_projects();
+        // A client joins under the lock of the table.
+        let is_unused = *self.slot.clients() == 0;
+        let is_open = open.get(&self.key).is_some_and(|slot| Arc::ptr_eq(slot, &self.slot));
+        is_unused && is_open && open.remove(&self.key).is_some()
+    }
+}
+
+/// The running servers of a project.
+struct ServedProject {
+    session: Arc<CommandSession>,
+    host: Host,
+    keeper: mpsc::Sender<WidenSelection>,
+    /// One gateway per view. They share the host.
+    gateways: Mutex<HashMap<ViewRequest, Gateway>>,
+    failures: Arc<Mutex<ServerFailures>>,
+}
+
+/// Servers that could not be resolved, with the reason.
+type ServerFailures = Vec<(String, String)>;
+
+/// Adds servers to those that a project runs.
+struct WidenSelection {
+    servers: Vec<String>,
+    done: oneshot::Sender<()>,
+}
+
+impl ServedProject {
+    /// Starts the selected servers of a project.
+    async fn start(session: CommandSession, servers: &[String]) -> Result<Self, Failure> {
+        let session = Arc::new(session);
+        let (reader, reading) = (session.configuration.reader.clone(), Arc::clone(&session));
+        let loaded = wharf_threads::run_blocking(move || {
+            // The watcher starts first, so that no change is missed.
+            let watcher = ConfigWatcher::new(reader);
+            reading.configuration.config().map(|config| (watcher, Arc::clone(config)))
+        });
+        let (watcher, config) = loaded.await.map_err(Failure::other)??;
+        let known = LoadedConfig::resolve(&session, config, servers).await;
+        let options = ManagedHostOptions {
+            asker: None,
+            when_asked: PromptPolicy::Ask,
+            sink: None,
+            has_agent: true,
+            allowed: None,
+            environment: Some(environment_of_servers(&session.environment)?),
+        };
+        let host = start_managed(&session, &known.entries, options).await?;
+        let failures = Arc::new(Mutex::new(describe_failures(&known)));
+        let (keeper, commands) = mpsc::channel(MAX_QUEUED_COMMANDS);
+        let keeping = ProjectKeeper {
+            session: Arc::clone(&session),
+            host: host.clone(),
+            servers: servers.to_vec(),
+            failures: Arc::clone(&failures),
+        };
+        tokio::spawn(keeping.run(known, watcher, commands));
+        Ok(Self { session, host, keeper, gateways: Mutex::default(), failures })
+    }
+
+    /// Starts further servers, if they do not run yet.
+    async fn widen(&self, servers: &[String]) {
+        let (done, widened) = oneshot::channel();
+        // The keeper runs as long as this exists.
+        let _ = self.keeper.send(WidenSelection { servers: servers.to_vec(), done }).await;
+        let _ = widened.await;
+    }
+
+    /// Returns the gateway for a view.
+    fn gateway(&self, view: &ViewRequest) -> Gateway {
+        let mut gateways = self.gateways.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = || Gateway::new(self.host.clone(), gateway_options(view));
+        gateways.entry(view.clone()).or_insert_with(new).clone()
+    }
+
+    /// Returns the selected servers that cannot be served.
+    fn warnings(&self, servers: &[String]) -> Vec<String> {
+        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_selected = |id: &String| servers.is_empty() || servers.contains(id);
+        let selected = failures.iter().filter(|(id, _)| is_selected(id));
+        selected.map(|(id, reason)| format!("{id}: {reason}")).collect()
+    }
+}
+
+fn gateway_options(view: &ViewRequest) -> GatewayOptions {
+    let mut options = GatewayOptions::default();
+    options.names = super::name_scheme(view);
+    options.servers.clone_from(&view.servers);
+    options
+}
+
+fn describe_failures(known: &LoadedConfig) -> ServerFailures {
+    let reason = |failure: &Failure| UntrustedText::new(failure.error.message.as_str()).to_string();
+    known.failures.iter().map(|(id, failure)| (id.clone(), reason(failure))).collect()
+}
+
+/// Applies changes of the configuration and of the selection to a project's host.
+struct ProjectKeeper {
+    session: Arc<CommandSession>,
+    host: Host,
+    /// The selected servers. Empty selects all.
+    servers: Vec<String>,
+    failures: Arc<Mutex<ServerFailures>>,
+}
+
+impl ProjectKeeper {
+    async fn run(mut self, known: LoadedConfig, watcher: ConfigWatcher, mut commands: mpsc::Receiver<WidenSelection>) {
+        let session = Arc::clone(&self.session);
+        let mut changes = watch_config_files(watcher);
+        let mut managed = ManagedHost::new(&session, self.host.clone(), known, &self.servers);
+        loop {
+            tokio::select! {
+                command = commands.recv() => match command {
+                    Some(command) => {
+                        if self.select(&command.servers) {
+                            managed = self.selected_host(&session, &managed).await;
+                        }
+                        // The client may be gone.
+                        let _ = command.done.send(());
+                    }
+                    None => return,
+                },
+                Some(()) = changes.recv() => self.reload(&managed).await,
+            }
+        }
+    }
+
+    /// Adds servers to the selection. Reports whether it has changed.
+    fn select(&mut self, servers: &[String]) -> bool {
+        let is_all = |selection: &[String]| selection.is_empty();
+        if is_all(&self.servers) || (!is_all(servers) && servers.iter().all(|id| self.servers.contains(id))) {
+            return false;
+        }
+        if is_all(servers) {
+            self.servers.clear();
+        } else {
+            self.servers.extend(servers.iter().cloned());
+            self.servers.sort();
+            self.servers.dedup();
+        }
+        true
+    }
+
+    /// Returns the host with the selected servers running.
+    async fn selected_host<'a>(&self, session: &'a CommandSession, before: &ManagedHost<'a>) -> ManagedHost<'a> {
+        let config = Arc::clone(&before.loaded_config().config);
+        let known = LoadedConfig::resolve(session, config, &self.servers).await;
+        let managed = ManagedHost::new(session, self.host.clone(), known, &self.servers);
+        managed.reapply_config().await;
+        self.note_failures(&managed);
+        managed
+    }
+
+    async fn reload(&self, managed: &ManagedHost<'_>) {
+        match managed.reload(ReloadTrigger::Noticed).await {
+            Ok(report) => report.new_problems.iter().for_each(|problem| self.warn(problem)),
+            Err(failure) => self.warn(&failure.error.message),
+        }
+        self.note_failures(managed);
+    }
+
+    fn warn(&self, text: &str) {
+        self.session.console.warn(UntrustedText::new(text));
+    }
+
+    fn note_failures(&self, managed: &ManagedHost<'_>) {
+        let failures = describe_failures(&managed.loaded_config());
+        *self.failures.lock().unwrap_or_else(PoisonError::into_inner) = failures;
+    }
+}

@@ -1,0 +1,82 @@
+//! `wharf serve --status` and `--stop`: the gateway that runs for this user.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use wharf_spec::UntrustedText;
+use wharf_terminal::failure::{Failure, FailureKind};
+use wharf_terminal::gateway_socket::{GatewayPlace, GatewayReply, GatewayRequest};
+use wharf_terminal::session::CommandSession;
+
+/// The state of a running gateway.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct GatewayStatus {
+    /// Set if the gateway keeps running after the last client.
+    pub stays: bool,
+    pub projects: Vec<ProjectStatus>,
+}
+
+/// The state of one project.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ProjectStatus {
+    pub directory: String,
+    pub clients: usize,
+    pub servers: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct StatusDocument {
+    process: u32,
+    #[serde(flatten)]
+    status: GatewayStatus,
+}
+
+/// Shows the running gateway.
+///
+/// # Errors
+///
+/// Fails if none is running.
+pub async fn show(session: &CommandSession) -> Result<(), Failure> {
+    let (process, result) = request(session, GatewayRequest::Status).await?;
+    let status: GatewayStatus = serde_json::from_value(result).map_err(Failure::other)?;
+    let document = StatusDocument { process, status };
+    if session.console.mode.json {
+        return session.console.print_document(true, &document);
+    }
+    let stays = if document.status.stays { ", stays after the last client" } else { "" };
+    session.console.print(format_args!("process {process}{stays}\n"))?;
+    for project in &document.status.projects {
+        let ProjectStatus { directory, clients, servers } = project;
+        let line = format!("{directory}  clients: {clients}  servers: {}", servers.join(", "));
+        session.console.print(format_args!("{}\n", UntrustedText::new(line)))?;
+    }
+    Ok(())
+}
+
+/// Ends the running gateway.
+///
+/// # Errors
+///
+/// Fails if none is running.
+pub async fn stop(session: &CommandSession) -> Result<(), Failure> {
+    let (process, _) = request(session, GatewayRequest::Stop).await?;
+    session.console.say(format_args!("process {process} is ending"));
+    Ok(())
+}
+
+/// Sends a request to the running gateway. Returns its process and the result.
+///
+/// # Errors
+///
+/// Fails if none is running, or it refuses the request.
+pub async fn request(session: &CommandSession, request: GatewayRequest) -> Result<(u32, Value), Failure> {
+    let no_gateway = || {
+        Failure::new(FailureKind::Unreachable, "no gateway is running")
+            .with_hint("a client that runs `wharf serve` starts one")
+    };
+    let place = GatewayPlace::new(session).ok_or_else(no_gateway)?;
+    match place.request(request).await.ok_or_else(no_gateway)?.reply {
+        GatewayReply::Done { pid, result } => Ok((pid, result)),
+        GatewayReply::Refused { reason } => Err(Failure::usage(UntrustedText::new(reason))),
+        GatewayReply::Attached { .. } => Err(Failure::other("the gateway did not understand the request")),
+    }
+}
