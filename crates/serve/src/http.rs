@@ -13,6 +13,7 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -42,6 +43,9 @@ pub enum HttpForm {
     /// HTTP+SSE of 2024-11-05, at `/sse`.
     Sse,
 }
+
+/// Maximum time for responses in progress when the server ends.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What clients may use together and alone.
 #[derive(Debug, Clone)]
@@ -140,20 +144,23 @@ impl HttpServer {
         Ok(format!("http://{}{path}", self.listener.local_addr()?))
     }
 
-    /// Serves clients until `ended` resolves. Requests in progress are dropped then, without a response.
+    /// Serves clients until `ended` resolves. Requests in progress have a moment to finish then. The others are dropped
+    /// without a response.
     pub async fn run(self, ended: impl Future<Output = ()>) {
         let mut connections = JoinSet::new();
         let permits = Arc::new(Semaphore::new(self.site.limits.connections));
+        let is_ending = watch::Sender::new(false);
         tokio::pin!(ended);
         loop {
             let accepted = tokio::select! {
                 accepted = accept(&self.listener, &permits) => accepted,
                 Some(_) = connections.join_next() => continue,
-                () = &mut ended => return,
+                () = &mut ended => break,
             };
             match accepted {
                 Ok((stream, permit)) => {
-                    drop(connections.spawn(serve_connection(Arc::clone(&self.site), stream, permit)))
+                    let connection = HttpConnection { stream, is_ending: is_ending.subscribe(), _permit: permit };
+                    drop(connections.spawn(connection.serve(Arc::clone(&self.site))));
                 }
                 Err(error) => {
                     // Out of descriptors, or the client is gone already: the next one may succeed.
@@ -162,6 +169,9 @@ impl HttpServer {
                 }
             }
         }
+        drop(self.listener);
+        is_ending.send_replace(true);
+        let _ = timeout(FLUSH_TIMEOUT, async { while connections.join_next().await.is_some() {} }).await;
     }
 }
 
@@ -175,21 +185,40 @@ async fn accept(
     Ok((stream, permit))
 }
 
-async fn serve_connection(site: Arc<HttpSite>, stream: TcpStream, permit: Option<OwnedSemaphorePermit>) {
-    // Small events must not wait for more.
-    let _ = stream.set_nodelay(true);
-    let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new());
-    builder.header_read_timeout(site.limits.header_timeout);
-    builder.max_buf_size(site.limits.header_bytes.max(8 * 1024));
-    let service = service_fn(move |request| {
-        let site = Arc::clone(&site);
-        async move { Ok::<_, Infallible>(site.respond(request).await) }
-    });
-    if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
-        tracing::debug!("connection ended: {error}");
+/// An accepted connection.
+struct HttpConnection {
+    stream: TcpStream,
+    /// Becomes true when the server ends.
+    is_ending: watch::Receiver<bool>,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl HttpConnection {
+    /// Serves requests until the client closes the connection, or the server ends.
+    async fn serve(mut self, site: Arc<HttpSite>) {
+        // Small events must not wait for more.
+        let _ = self.stream.set_nodelay(true);
+        let mut builder = http1::Builder::new();
+        builder.timer(TokioTimer::new());
+        builder.header_read_timeout(site.limits.header_timeout);
+        builder.max_buf_size(site.limits.header_bytes.max(8 * 1024));
+        let service = service_fn(move |request| {
+            let site = Arc::clone(&site);
+            async move { Ok::<_, Infallible>(site.respond(request).await) }
+        });
+        let mut connection = pin!(builder.serve_connection(TokioIo::new(self.stream), service));
+        let is_ending = async { drop(self.is_ending.wait_for(|is_ending| *is_ending).await) };
+        let served = tokio::select! {
+            served = &mut connection => served,
+            () = is_ending => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = served {
+            tracing::debug!("connection ended: {error}");
+        }
     }
-    drop(permit);
 }
 
 impl HttpSite {

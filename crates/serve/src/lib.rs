@@ -11,6 +11,7 @@
 
 mod address;
 mod admission;
+mod drain;
 mod event_feed;
 mod http;
 mod message;
@@ -20,6 +21,7 @@ mod stdio;
 pub use ::http::HeaderMap;
 pub use address::parse_loopback_address;
 pub use admission::{AllowedHosts, ClientAccess, HostRefusal};
+pub use drain::RequestDrain;
 pub use http::{HttpForm, HttpLimits, HttpServer};
 pub use message::{ClientMessage, MessageKind, error_reply};
 pub use service::{ClientConnection, Outbox, OutgoingMessage, Service};

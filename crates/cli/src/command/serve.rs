@@ -19,11 +19,12 @@ use wharf_gateway::{Gateway, NameScheme};
 use wharf_serve::{parse_loopback_address, serve_lines};
 use wharf_spec::Environment;
 
+use http::HttpOptions;
 use project::ProjectTable;
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::gateway_socket::{AttachRequest, ViewRequest};
 use wharf_terminal::protocol_pipes;
-use wharf_terminal::session::{CommandSession, CommonArgs};
+use wharf_terminal::session::{CommandSession, CommonArgs, parse_timeout};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -47,6 +48,9 @@ pub struct ServeArgs {
     /// Serve Streamable HTTP on a loopback address such as 127.0.0.1:8089; port 0 picks a free port
     #[arg(long, value_name = "ADDR", value_parser = parse_loopback_address)]
     http: Option<SocketAddr>,
+    /// With --http: time for calls in progress after SIGTERM; a second signal ends at once [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = parse_timeout, requires = "http")]
+    grace: Option<Duration>,
     /// Names of tools and prompts
     #[arg(long, value_enum, default_value_t = ServedNames::Server)]
     names: ServedNames,
@@ -119,7 +123,8 @@ async fn serve(args: &ServeArgs, session: &CommandSession) -> Result<(), Failure
     session.configuration.config()?;
     let view = args.view();
     if let Some(address) = args.http {
-        return http::serve(session, &view, address).await;
+        let grace = args.grace.unwrap_or(gateway_process::DEFAULT_GRACE);
+        return http::serve(session, &HttpOptions { address, view, grace }).await;
     }
     let places = &session.configuration.places;
     let attached = if args.alone {

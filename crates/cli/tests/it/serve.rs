@@ -2,6 +2,7 @@
 
 mod attach;
 mod client;
+mod drain;
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
@@ -78,7 +79,11 @@ struct HttpGateway {
 
 impl HttpGateway {
     fn start(home: &TestHome) -> Self {
-        let mut command = home.command(["serve", "--http", "127.0.0.1:0"]);
+        Self::start_with(home, &[])
+    }
+
+    fn start_with(home: &TestHome, words: &[&str]) -> Self {
+        let mut command = home.command(["serve", "--http", "127.0.0.1:0"].iter().chain(words));
         Self::new(command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap())
     }
 
@@ -93,9 +98,14 @@ impl HttpGateway {
         found.unwrap_or_else(|| panic!("no line with {text:?}"))
     }
 
+    /// Asks it to end as a service manager does.
+    fn send_term(&self) {
+        assert!(Command::new("kill").arg(self.child.id().to_string()).status().unwrap().success());
+    }
+
     /// Ends it as a service manager does, and returns its exit code.
     fn terminate(&mut self) -> Option<i32> {
-        assert!(Command::new("kill").arg(self.child.id().to_string()).status().unwrap().success());
+        self.send_term();
         self.child.wait().unwrap().code()
     }
 }

@@ -142,7 +142,10 @@ impl AttachedClient {
         let early = Cursor::new(self.stream.buffer().to_vec());
         let (read, mut write) = self.stream.into_inner().into_split();
         let sending = async {
-            let _ = copy_buf(&mut input, &mut write).await;
+            if copy_buf(&mut input, &mut write).await.is_err() {
+                // The gateway reads no more. What it still writes tells the end.
+                std::future::pending::<()>().await;
+            }
             // The gateway answers what it can still answer, and closes the connection.
             let _ = write.shutdown().await;
         };

@@ -1,8 +1,10 @@
 //! The gateway that serves all clients of this user: attached ones at a socket, and others over HTTP.
 
 use std::io::{Cursor, Write as _};
-use std::sync::Arc;
+use std::os::fd::AsFd as _;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -12,7 +14,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use wharf_serve::serve_lines;
+use wharf_serve::{RequestDrain, Service, serve_lines};
 use wharf_spec::UntrustedText;
 use wharf_terminal::config_context::ConfigArgs;
 use wharf_terminal::console::Console;
@@ -39,6 +41,12 @@ const LINGER_TIME: Duration = Duration::from_secs(2);
 /// The same in a gateway that stays.
 const STAY_LINGER_TIME: Duration = Duration::from_mins(10);
 
+/// Maximum time for requests in progress when a gateway ends, by default.
+pub const DEFAULT_GRACE: Duration = Duration::from_secs(30);
+
+/// Maximum time for the last messages to clients.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// Line by which a gateway in the background tells that it listens.
 pub const READY_LINE: &str = "ready";
 
@@ -48,10 +56,18 @@ pub struct GatewayProcess {
     pub projects: Arc<ProjectTable>,
     stays: AtomicBool,
     clients: AtomicUsize,
+    /// The requests in progress of all clients.
+    drain: RequestDrain,
+    /// Maximum time for them when the gateway ends.
+    grace: Duration,
+    /// Reports requests that do not finish in time.
+    late_requests: Once,
     /// Becomes true with the first signal.
     signal: watch::Receiver<bool>,
     /// Becomes true when a client asks for the end.
     is_stopped: watch::Sender<bool>,
+    /// Becomes true when all connections end.
+    is_closing: watch::Sender<bool>,
 }
 
 /// An event of the accept loop.
@@ -73,7 +89,7 @@ pub async fn run_background(session: &CommandSession) -> Result<(), Failure> {
     let place = GatewayPlace::new(session).ok_or_else(|| Failure::other("no directory for the socket"))?;
     let listener = wharf_threads::run_blocking(move || place.listen()).await.map_err(Failure::other)?;
     let listener = listener.map_err(Failure::other)?;
-    let process = Arc::new(GatewayProcess::new(session));
+    let process = Arc::new(GatewayProcess::new(session, DEFAULT_GRACE));
     // The process that waits for this may be gone.
     let mut stdout = std::io::stdout();
     let _ = writeln!(stdout, "{READY_LINE}").and_then(|()| stdout.flush());
@@ -84,14 +100,18 @@ pub async fn run_background(session: &CommandSession) -> Result<(), Failure> {
 
 impl GatewayProcess {
     /// Creates the state, and takes over the signals of the session.
-    pub fn new(session: &CommandSession) -> Self {
+    pub fn new(session: &CommandSession, grace: Duration) -> Self {
         Self {
             console: Arc::clone(&session.console),
             projects: Arc::default(),
             stays: AtomicBool::new(false),
             clients: AtomicUsize::new(0),
+            drain: RequestDrain::default(),
+            grace,
+            late_requests: Once::new(),
             signal: session.handle_signal(),
             is_stopped: watch::Sender::default(),
+            is_closing: watch::Sender::default(),
         }
     }
 
@@ -101,11 +121,27 @@ impl GatewayProcess {
     }
 
     /// Waits for a signal, or for a client that ends the gateway.
-    pub async fn wait_for_stop(&self) {
+    async fn wait_for_stop(&self) {
         let (mut signal, mut is_stopped) = (self.signal.clone(), self.is_stopped.subscribe());
         tokio::select! {
             _ = signal.wait_for(|is_received| *is_received) => {}
             _ = is_stopped.wait_for(|is_stopped| *is_stopped) => {}
+        }
+    }
+
+    /// Returns a service whose requests the gateway waits for before it ends.
+    pub fn drainable(&self, service: impl Service) -> Arc<dyn Service> {
+        self.drain.wrap(Arc::new(service))
+    }
+
+    /// Waits for the end: a signal or a client, then the requests in progress, within their grace. New requests are
+    /// refused meanwhile.
+    pub async fn wait_for_end(&self) {
+        self.wait_for_stop().await;
+        self.drain.begin();
+        if timeout(self.grace, self.drain.wait_until_idle()).await.is_err() {
+            let warn = || self.console.warn("requests in progress did not finish in time and are cancelled");
+            self.late_requests.call_once(warn);
         }
     }
 
@@ -144,9 +180,16 @@ impl GatewayProcess {
                     sleep(ACCEPT_RETRY_DELAY).await;
                 }
                 ProcessEvent::Left if !connections.is_empty() || self.stays() => {}
-                ProcessEvent::Left | ProcessEvent::Stopped | ProcessEvent::Unused => return Ok(()),
+                ProcessEvent::Left | ProcessEvent::Unused => return Ok(()),
+                ProcessEvent::Stopped => break,
             }
         }
+        // The next client starts a new gateway.
+        drop((listener, listening));
+        self.wait_for_end().await;
+        self.is_closing.send_replace(true);
+        let _ = timeout(CLOSE_TIMEOUT, async { while connections.join_next().await.is_some() {} }).await;
+        Ok(())
     }
 
     /// Serves a client that attaches until it leaves.
@@ -164,11 +207,31 @@ impl GatewayProcess {
             self.stay();
         }
         send_reply(&mut stream, &GatewayReply::Attached { pid: std::process::id(), warnings }).await;
+        self.serve_stream(&*self.drainable(gateway), stream).await;
+        if !*self.is_closing.borrow() {
+            lease.release(if self.stays() { STAY_LINGER_TIME } else { LINGER_TIME }).await;
+        }
+    }
+}
+
+impl GatewayProcess {
+    /// Serves MCP on a stream until the client ends it, or the gateway closes.
+    async fn serve_stream(&self, service: &dyn Service, stream: BufReader<UnixStream>) {
         let early = Cursor::new(stream.buffer().to_vec());
-        let (input, output) = stream.into_inner().into_split();
-        // A client that is cut off sees the end of its stream.
-        let _ = serve_lines(&gateway, BufReader::new(early.chain(input)), output).await;
-        lease.release(if self.stays() { STAY_LINGER_TIME } else { LINGER_TIME }).await;
+        let stream = stream.into_inner();
+        let Ok(input_end) = stream.as_fd().try_clone_to_owned() else { return };
+        let (input, output) = stream.into_split();
+        let mut serving = pin!(serve_lines(service, BufReader::new(early.chain(input)), output));
+        let mut is_closing = self.is_closing.subscribe();
+        let closing = async { drop(is_closing.wait_for(|is_closing| *is_closing).await) };
+        // A client that is cut off sees the end of its stream, so errors need no report.
+        tokio::select! {
+            _ = &mut serving => return,
+            () = closing => {}
+        }
+        // As if the client had ended its input: what waits is still written.
+        let _ = rustix::net::shutdown(&input_end, rustix::net::Shutdown::Read);
+        let _ = serving.await;
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use wharf_serve::{ClientAccess, HttpForm, HttpLimits, HttpServer};
 use wharf_terminal::failure::Failure;
@@ -11,15 +12,23 @@ use wharf_terminal::session::CommandSession;
 use super::gateway_process::GatewayProcess;
 use super::token;
 
+/// How clients are served over HTTP.
+pub struct HttpOptions {
+    pub address: SocketAddr,
+    pub view: ViewRequest,
+    /// Maximum time for requests in progress when the gateway ends.
+    pub grace: Duration,
+}
+
 /// Serves clients until a signal arrives.
 ///
 /// # Errors
 ///
 /// Fails if the configuration is invalid, or the address cannot be bound.
-pub async fn serve(session: &CommandSession, view: &ViewRequest, address: SocketAddr) -> Result<(), Failure> {
-    let process = Arc::new(GatewayProcess::new(session));
+pub async fn serve(session: &CommandSession, options: &HttpOptions) -> Result<(), Failure> {
+    let process = Arc::new(GatewayProcess::new(session, options.grace));
     process.stay();
-    let served = serve_clients(session, &process, view, address).await;
+    let served = serve_clients(session, &process, options).await;
     process.projects.close().await;
     served
 }
@@ -27,15 +36,14 @@ pub async fn serve(session: &CommandSession, view: &ViewRequest, address: Socket
 async fn serve_clients(
     session: &CommandSession,
     process: &Arc<GatewayProcess>,
-    view: &ViewRequest,
-    address: SocketAddr,
+    options: &HttpOptions,
 ) -> Result<(), Failure> {
     let token = token::open(session)?;
     // The project has a client as long as the server listens.
-    let (_lease, gateway, warnings) = process.projects.join(session.duplicate()?, view).await?;
+    let (_lease, gateway, warnings) = process.projects.join(session.duplicate()?, &options.view).await?;
     warnings.iter().for_each(|warning| session.console.warn(warning));
-    let access = ClientAccess::token(&token.text);
-    let bound = HttpServer::bind(address, HttpForm::Streamable, Arc::new(gateway), access, HttpLimits::default()).await;
+    let (address, service, access) = (options.address, process.drainable(gateway), ClientAccess::token(&token.text));
+    let bound = HttpServer::bind(address, HttpForm::Streamable, service, access, HttpLimits::default()).await;
     let server = bound.map_err(|error| {
         Failure::other(format_args!("cannot listen on {address}: {error}"))
             .with_hint("choose another port, or port 0 for a free one")
@@ -53,7 +61,7 @@ async fn serve_clients(
             None => Ok(()),
         }
     };
-    let (served, ()) = tokio::join!(serving, server.run(process.wait_for_stop()));
+    let (served, ()) = tokio::join!(serving, server.run(process.wait_for_end()));
     served
 }
 

@@ -68,6 +68,13 @@ impl PipeClient {
         panic!("no response to request {id}: {stderr}");
     }
 
+    /// Waits for a notification. Messages before it are skipped.
+    pub fn wait_for_notification(&mut self, method: &str) {
+        let is_it =
+            |line: std::io::Result<String>| serde_json::from_str::<Value>(&line.unwrap()).unwrap()["method"] == method;
+        assert!(self.lines.any(is_it), "no {method}");
+    }
+
     pub fn request(&mut self, method: &str, params: &Value) -> Value {
         let id = self.send_request(method, params);
         self.response(id)
