@@ -11,12 +11,13 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 
 use crate::service::{Outbox, OutgoingMessage};
+use crate::session_streams::SessionStreams;
 
 /// Maximum number of buffered messages.
-const MAX_BUFFERED_MESSAGES: usize = 512;
+const MAX_BUFFERED_MESSAGES: usize = 256;
 
 /// Maximum number of buffered bytes. A single message may be larger.
-const MAX_BUFFERED_BYTES: usize = 4 * 1024 * 1024;
+const MAX_BUFFERED_BYTES: usize = 1024 * 1024;
 
 /// A stream of messages with a bounded buffer.
 #[derive(Default)]
@@ -86,6 +87,16 @@ impl EventFeed {
         state.wake();
     }
 
+    /// Returns the bytes of the buffered messages.
+    pub fn buffered_bytes(&self) -> usize {
+        self.state().bytes
+    }
+
+    /// Reports whether no message can follow.
+    pub fn is_ended(&self) -> bool {
+        self.state().is_ended
+    }
+
     /// Waits until the start of the feed is known.
     pub async fn wait_for_start(&self) -> FeedStart {
         poll_fn(|context| {
@@ -137,6 +148,9 @@ impl FeedState {
         if self.is_ended {
             return Err(message);
         }
+        if message.text.is_empty() {
+            return Ok(());
+        }
         self.bytes += message.text.len();
         self.buffered.push_back(message);
         self.wake();
@@ -187,12 +201,12 @@ impl Outbox for EventFeed {
 /// the response, or when the last outbox is dropped.
 pub(crate) struct RequestOutbox {
     feed: Arc<EventFeed>,
-    session: Option<Arc<EventFeed>>,
+    session: Option<Arc<SessionStreams>>,
 }
 
 impl RequestOutbox {
     /// Creates the outbox and its feed.
-    pub fn open(session: Option<Arc<EventFeed>>) -> (Arc<EventFeed>, Arc<dyn Outbox>) {
+    pub fn open(session: Option<Arc<SessionStreams>>) -> (Arc<EventFeed>, Arc<dyn Outbox>) {
         let feed = Arc::<EventFeed>::default();
         (Arc::clone(&feed), Arc::new(Self { feed, session }))
     }
@@ -201,13 +215,16 @@ impl RequestOutbox {
 impl Outbox for RequestOutbox {
     fn send(&self, message: OutgoingMessage) {
         let sent = if message.is_response { self.feed.finish(message) } else { self.feed.push(message) };
-        if let (Err(message), Some(session)) = (sent, &self.session) {
-            session.send(message);
+        let Some(session) = &self.session else { return };
+        if let Err(message) = sent {
+            session.own.send(message);
         }
+        // The stream may be one of those that can be resumed.
+        session.trim();
     }
 
     fn session_outbox(&self) -> Option<Arc<dyn Outbox>> {
-        self.session.clone().map(|session| session as _)
+        self.session.as_ref().map(|session| Arc::clone(&session.own) as _)
     }
 }
 
@@ -222,7 +239,7 @@ mod tests {
     use super::*;
 
     fn message(text: impl ToString) -> OutgoingMessage {
-        OutgoingMessage::unsolicited(text.to_string())
+        OutgoingMessage { text: text.to_string().into(), is_response: false, error_code: None }
     }
 
     /// Returns the next message of a reader, `-` if there is none yet, or `.` at the end.
@@ -257,7 +274,7 @@ mod tests {
         let feed = EventFeed::default();
         let mut reader = feed.open();
         feed.push(message("progress")).unwrap();
-        feed.finish(OutgoingMessage::response("x".repeat(MAX_BUFFERED_BYTES + 1))).unwrap();
+        feed.finish(message("x".repeat(MAX_BUFFERED_BYTES + 1))).unwrap();
         assert_eq!(next(&feed, &mut reader), "progress");
         assert_eq!(next(&feed, &mut reader).len(), MAX_BUFFERED_BYTES + 1);
     }

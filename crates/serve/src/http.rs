@@ -8,6 +8,8 @@ mod sessions;
 mod sse;
 mod stateless;
 mod streamable;
+mod timed_stream;
+mod unproven;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -27,13 +29,15 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{interval, sleep, timeout};
 
 use crate::admission::{AllowedHosts, ClientAccess};
 use crate::service::Service;
 use refusal::HttpRefusal;
-use responses::ResponseBody;
+use responses::{AnsweringBody, ResponseBody};
 use sessions::SessionTable;
+use timed_stream::{RequestProgress, StreamDeadlines, TimedStream};
+use unproven::{ConnectionProof, UnprovenConnections};
 
 /// A form of MCP over HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,8 +57,12 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 pub struct HttpLimits {
     /// Maximum size of a request's headers.
     pub header_bytes: usize,
-    /// Maximum time for a request's headers, and for the next request on an idle connection.
+    /// Maximum time for a request's headers, from their first byte on, and on a new connection from the start.
     pub header_timeout: Duration,
+    /// Maximum time until the next request on an idle connection.
+    pub idle_timeout: Duration,
+    /// Maximum time for which a client may read nothing of a response. An event stream can be resumed after that.
+    pub write_timeout: Duration,
     /// Maximum size of a request's body.
     pub body_bytes: usize,
     /// Maximum time for a request's body.
@@ -65,6 +73,8 @@ pub struct HttpLimits {
     pub exchanges: usize,
     /// Maximum number of sessions. The least recently used one ends for a new one.
     pub sessions: usize,
+    /// Time without a request and an open stream after which a session ends.
+    pub session_idle_timeout: Duration,
     /// Time to wait for a response before the event stream starts without it.
     pub stream_delay: Duration,
 }
@@ -72,17 +82,30 @@ pub struct HttpLimits {
 impl Default for HttpLimits {
     fn default() -> Self {
         Self {
-            header_bytes: 64 * 1024,
-            header_timeout: Duration::from_secs(75),
+            header_bytes: 16 * 1024,
+            header_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(75),
+            write_timeout: Duration::from_secs(30),
             body_bytes: 4 * 1024 * 1024,
             body_timeout: Duration::from_secs(30),
             connections: 1024,
             exchanges: 1024,
             sessions: 1024,
+            session_idle_timeout: Duration::from_secs(3600),
             stream_delay: Duration::from_millis(150),
         }
     }
 }
+
+/// Size of the buffer that a connection is read into. Most bodies fit.
+const MAX_READ_BYTES: usize = 64 * 1024;
+
+/// Maximum size and time of a refused request's body that is read.
+const MAX_DISCARDED_BYTES: usize = 64 * 1024;
+const DISCARD_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Time between two searches for idle sessions.
+const SESSION_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A bound listener that serves MCP clients.
 pub struct HttpServer {
@@ -150,17 +173,29 @@ impl HttpServer {
         let mut connections = JoinSet::new();
         let permits = Arc::new(Semaphore::new(self.site.limits.connections));
         let is_ending = watch::Sender::new(false);
+        let unproven = UnprovenConnections::default();
+        let mut session_check = interval(SESSION_CHECK_INTERVAL);
         tokio::pin!(ended);
         loop {
             let accepted = tokio::select! {
                 accepted = accept(&self.listener, &permits) => accepted,
                 Some(_) = connections.join_next() => continue,
+                _ = session_check.tick() => {
+                    self.site.sessions.end_idle(self.site.limits.session_idle_timeout);
+                    continue;
+                }
                 () = &mut ended => break,
             };
             match accepted {
                 Ok((stream, permit)) => {
-                    let connection = HttpConnection { stream, is_ending: is_ending.subscribe(), _permit: permit };
-                    drop(connections.spawn(connection.serve(Arc::clone(&self.site))));
+                    let proof = Arc::<ConnectionProof>::default();
+                    let connection = HttpConnection {
+                        stream,
+                        is_ending: is_ending.subscribe(),
+                        proof: Arc::clone(&proof),
+                        _permit: permit,
+                    };
+                    unproven.add(proof, connections.spawn(connection.serve(Arc::clone(&self.site))));
                 }
                 Err(error) => {
                     // Out of descriptors, or the client is gone already: the next one may succeed.
@@ -190,24 +225,33 @@ struct HttpConnection {
     stream: TcpStream,
     /// Becomes true when the server ends.
     is_ending: watch::Receiver<bool>,
+    proof: Arc<ConnectionProof>,
     _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl HttpConnection {
     /// Serves requests until the client closes the connection, or the server ends.
-    async fn serve(mut self, site: Arc<HttpSite>) {
+    async fn serve(self, site: Arc<HttpSite>) {
+        let Self { stream, mut is_ending, proof, _permit } = self;
         // Small events must not wait for more.
-        let _ = self.stream.set_nodelay(true);
+        let _ = stream.set_nodelay(true);
         let mut builder = http1::Builder::new();
         builder.timer(TokioTimer::new());
-        builder.header_read_timeout(site.limits.header_timeout);
-        builder.max_buf_size(site.limits.header_bytes.max(8 * 1024));
+        builder.header_read_timeout(site.limits.idle_timeout);
+        builder.max_buf_size(MAX_READ_BYTES.max(site.limits.header_bytes));
+        let progress = Arc::<RequestProgress>::default();
+        let deadlines = StreamDeadlines { head: site.limits.header_timeout, write: site.limits.write_timeout };
+        let stream = TimedStream::new(stream, Arc::clone(&progress), deadlines);
         let service = service_fn(move |request| {
-            let site = Arc::clone(&site);
-            async move { Ok::<_, Infallible>(site.respond(request).await) }
+            let active = progress.begin();
+            let (site, proof) = (Arc::clone(&site), Arc::clone(&proof));
+            async move {
+                let response = site.respond(request, &proof).await;
+                Ok::<_, Infallible>(response.map(|body| AnsweringBody { body, _request: active }))
+            }
         });
-        let mut connection = pin!(builder.serve_connection(TokioIo::new(self.stream), service));
-        let is_ending = async { drop(self.is_ending.wait_for(|is_ending| *is_ending).await) };
+        let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+        let is_ending = async { drop(is_ending.wait_for(|is_ending| *is_ending).await) };
         let served = tokio::select! {
             served = &mut connection => served,
             () = is_ending => {
@@ -222,17 +266,34 @@ impl HttpConnection {
 }
 
 impl HttpSite {
-    async fn respond(self: &Arc<Self>, request: Request<Incoming>) -> Response<ResponseBody> {
-        self.route(request).await.unwrap_or_else(HttpRefusal::into_response)
+    async fn respond(self: &Arc<Self>, request: Request<Incoming>, proof: &ConnectionProof) -> Response<ResponseBody> {
+        let (parts, body) = request.into_parts();
+        if let Some(refused) = self.refuse(&parts.headers) {
+            // A client that never reads holds its connection no longer than the response takes.
+            discard(body).await;
+            return responses::closing(refused);
+        }
+        proof.give();
+        self.route(parts, body).await.unwrap_or_else(HttpRefusal::into_response)
     }
 
-    async fn route(self: &Arc<Self>, request: Request<Incoming>) -> Result<Response<ResponseBody>, HttpRefusal> {
-        let (parts, body) = request.into_parts();
-        let checked = self.hosts.check(&parts.headers);
-        checked.map_err(|refusal| HttpRefusal::plain(StatusCode::FORBIDDEN, refusal.as_str()))?;
-        if !self.access.is_granted(&parts.headers) {
-            return Ok(responses::unauthorized());
+    /// Returns the response to a request that is refused by its headers alone.
+    fn refuse(&self, headers: &HeaderMap) -> Option<Response<ResponseBody>> {
+        if header_bytes(headers) > self.limits.header_bytes {
+            let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+            return Some(HttpRefusal::plain(status, "the headers are too large").into_response());
         }
+        if let Err(refusal) = self.hosts.check(headers) {
+            return Some(HttpRefusal::plain(StatusCode::FORBIDDEN, refusal.as_str()).into_response());
+        }
+        (!self.access.is_granted(headers)).then(responses::unauthorized)
+    }
+
+    async fn route(
+        self: &Arc<Self>,
+        parts: http::request::Parts,
+        body: Incoming,
+    ) -> Result<Response<ResponseBody>, HttpRefusal> {
         let method = parts.method;
         let query = parts.uri.query().map(str::to_owned);
         let route = (self.form, parts.uri.path(), &method);
@@ -270,6 +331,25 @@ impl HttpSite {
     fn admit_exchange(&self) -> Result<OwnedSemaphorePermit, HttpRefusal> {
         Arc::clone(&self.exchanges).try_acquire_owned().map_err(|_| HttpRefusal::busy("too many exchanges are open"))
     }
+}
+
+/// Returns the size of all headers.
+fn header_bytes(headers: &HeaderMap) -> usize {
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()
+}
+
+/// Reads a short body of a refused request: closing a connection with unread bytes would discard the response.
+async fn discard(mut body: Incoming) {
+    let mut left = MAX_DISCARDED_BYTES;
+    let read = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+            if left == 0 {
+                break;
+            }
+        }
+    };
+    let _ = timeout(DISCARD_TIMEOUT, read).await;
 }
 
 async fn collect(mut body: Incoming, limit: usize) -> Result<Bytes, HttpRefusal> {

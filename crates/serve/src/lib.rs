@@ -16,6 +16,7 @@ mod event_feed;
 mod http;
 mod message;
 mod service;
+mod session_streams;
 mod stdio;
 
 pub use ::http::HeaderMap;

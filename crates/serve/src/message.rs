@@ -48,6 +48,9 @@ impl ClientMessage {
             }
             Err(_) => return Err(explain(&text)),
         };
+        if !has_version(&text) {
+            return Err(explain(&text));
+        }
         let kind = match (envelope.id, envelope.method) {
             (Some(_), Some(_)) => MessageKind::Request,
             (None, Some(_)) => MessageKind::Notification,
@@ -150,6 +153,19 @@ impl ClientMessage {
     }
 }
 
+/// Reports whether a message whose envelope has been read says that it is JSON-RPC 2.0.
+fn has_version(text: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    struct VersionMember<'a> {
+        #[serde(borrow)]
+        jsonrpc: Option<Cow<'a, str>>,
+    }
+    // Most messages begin with it, and nothing else is read of them. The scanner refuses a second one.
+    text.starts_with(br#"{"jsonrpc":"2.0","#)
+        || serde_json::from_slice::<VersionMember<'_>>(text)
+            .is_ok_and(|member| member.jsonrpc.as_deref() == Some("2.0"))
+}
+
 /// Replaces line breaks, which JSON has between tokens only, so that the text can be forwarded as one line.
 pub(crate) fn on_one_line(text: Bytes) -> Bytes {
     if memchr2(b'\n', b'\r', &text).is_none() {
@@ -209,6 +225,13 @@ mod tests {
         check(r#"{"jsonrpc":"2.0","id":1,"method":42}"#, "-32600");
         check(r#"{"jsonrpc":"2.0","id":null,"method":"a"}"#, "-32600");
         check(r#"{"jsonrpc":"2.0","id":1,"method":"a","params":3}"#, "-32602");
+        check(r#"{"id":1,"method":"a"}"#, "-32600");
+        check(r#"{"jsonrpc":"1.0","id":1,"method":"a"}"#, "-32600");
+        check(r#"{"jsonrpc":2.0,"id":1,"method":"a"}"#, "-32600");
+        check(r#"{"method":"a"}"#, "-32600");
+        check(r#"{"method":"a","params":{"jsonrpc":"2.0"},"id":1}"#, "-32600");
+        check(r#" {"id":1, "method":"a", "jsonrpc" : "2.0"}"#, "Request a");
+        check(r#"{"id":1,"method":"a","jsonrpc":"\u0032.0"}"#, "Request a");
         check("[1,", "-32700");
         check("{", "-32700");
         check("42", "-32600");
@@ -217,7 +240,8 @@ mod tests {
     #[test]
     fn version_is_found_in_every_spelling() {
         for key in ["io.modelcontextprotocol/protocolVersion", r"io.modelcontextprotocol\/protocolVersion"] {
-            let text = format!(r#"{{"id":1,"method":"a","params":{{"_meta":{{"{key}":"2026-07-28"}}}}}}"#);
+            let text =
+                format!(r#"{{"jsonrpc":"2.0","id":1,"method":"a","params":{{"_meta":{{"{key}":"2026-07-28"}}}}}}"#);
             let message = ClientMessage::parse(text.into()).unwrap();
             assert_eq!(message.declared_version().as_deref(), Some("2026-07-28"), "{key}");
         }
@@ -225,7 +249,8 @@ mod tests {
 
     #[test]
     fn no_message_has_a_line_break() {
-        let message = ClientMessage::parse(Bytes::from_static(b"{\n\"id\":1,\r\n\"method\":\"a\"}")).unwrap();
+        let message =
+            ClientMessage::parse(Bytes::from_static(b"{\n\"jsonrpc\":\"2.0\",\"id\":1,\r\n\"method\":\"a\"}")).unwrap();
         assert!(memchr2(b'\n', b'\r', message.text()).is_none());
         let forged = OutgoingMessage::response("{\"a\":1}\n{\"id\":2,\"result\":{}}\r");
         assert!(memchr2(b'\n', b'\r', &forged.text).is_none());

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -23,10 +24,14 @@ const MAX_LINE_BYTES: usize = 8 * 1024 * 1024;
 /// Maximum number of bytes waiting for a client that does not read. A single message may be larger.
 const MAX_WAITING_BYTES: usize = 32 * 1024 * 1024;
 
+/// Maximum time for requests in progress when the client's input has ended.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// Maximum time for writing what waits when the client's input has ended.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Serves one client of either era until its input ends. Requests in progress are cancelled then.
+/// Serves one client of either era until its input ends. Requests in progress have a few seconds to finish then, and are
+/// cancelled after that.
 ///
 /// # Errors
 ///
@@ -37,11 +42,22 @@ pub async fn serve_lines(
     output: impl AsyncWrite + Unpin,
 ) -> io::Result<()> {
     let lines = Arc::new(LineOutbox::default());
-    let mut client = PipeClient { service, out: Arc::clone(&lines), connection: None };
+    let mut client = PipeClient { service, out: Arc::clone(&lines), pending: Arc::default(), connection: None };
     let mut writing = pin!(lines.write_lines(output));
-    let read = tokio::select! {
-        read = client.read_lines(input) => read,
-        written = &mut writing => {
+    let served = async {
+        let read = client.read_lines(input).await;
+        if read.is_ok() {
+            let _ = timeout(DRAIN_TIMEOUT, client.pending.wait_until_none()).await;
+        }
+        read
+    };
+    let served = tokio::select! {
+        read = served => Ok(read),
+        written = &mut writing => Err(written),
+    };
+    let read = match served {
+        Ok(read) => read,
+        Err(written) => {
             client.close();
             return written;
         }
@@ -57,6 +73,7 @@ pub async fn serve_lines(
 struct PipeClient<'a> {
     service: &'a dyn Service,
     out: Arc<LineOutbox>,
+    pending: Arc<PendingRequests>,
     connection: Option<PipeConnection>,
 }
 
@@ -88,7 +105,8 @@ impl PipeClient<'_> {
             // The reply has been sent.
             Some(PipeConnection::Stateless(connection)) if !self.admit(&**connection, &message) => {}
             Some(PipeConnection::Session(connection) | PipeConnection::Stateless(connection)) => {
-                connection.receive(message, self.outbox());
+                let out = self.message_outbox(&message);
+                connection.receive(message, out);
             }
             None if message.kind() == MessageKind::Request => self.open(message),
             None => {}
@@ -108,7 +126,8 @@ impl PipeClient<'_> {
         };
         if !is_handshake {
             if self.admit(&*connection, &message) {
-                connection.receive(message, self.outbox());
+                let out = self.message_outbox(&message);
+                connection.receive(message, out);
                 self.connection = Some(PipeConnection::Stateless(connection));
             }
             return;
@@ -126,6 +145,15 @@ impl PipeClient<'_> {
         checked.map_err(|reply| self.out.send(reply)).is_ok()
     }
 
+    /// Returns the outbox for the answer to a message. A subscription is answered when the client ends, so nothing waits
+    /// for it.
+    fn message_outbox(&self, message: &ClientMessage) -> Arc<dyn Outbox> {
+        match message.has_request() && message.method() != "subscriptions/listen" {
+            true => PendingOutbox::open(&self.out, &self.pending),
+            false => self.outbox(),
+        }
+    }
+
     fn outbox(&self) -> Arc<dyn Outbox> {
         Arc::clone(&self.out) as _
     }
@@ -135,6 +163,63 @@ impl PipeClient<'_> {
             connection.cancel_pending();
             connection.close();
         }
+    }
+}
+
+/// Number of requests that are being answered.
+#[derive(Default)]
+struct PendingRequests {
+    count: AtomicUsize,
+    answered: Notify,
+}
+
+impl PendingRequests {
+    async fn wait_until_none(&self) {
+        while self.count.load(Ordering::Acquire) > 0 {
+            self.answered.notified().await;
+        }
+    }
+}
+
+/// Outbox of one request or batch, which ends with its response, or without one when the outbox is dropped.
+struct PendingOutbox {
+    lines: Arc<LineOutbox>,
+    pending: Arc<PendingRequests>,
+    is_answered: AtomicBool,
+}
+
+impl PendingOutbox {
+    fn open(lines: &Arc<LineOutbox>, pending: &Arc<PendingRequests>) -> Arc<dyn Outbox> {
+        pending.count.fetch_add(1, Ordering::AcqRel);
+        let (lines, pending) = (Arc::clone(lines), Arc::clone(pending));
+        Arc::new(Self { lines, pending, is_answered: AtomicBool::new(false) })
+    }
+
+    fn end(&self) {
+        if !self.is_answered.swap(true, Ordering::AcqRel) {
+            self.pending.count.fetch_sub(1, Ordering::AcqRel);
+            self.pending.answered.notify_one();
+        }
+    }
+}
+
+impl Outbox for PendingOutbox {
+    fn send(&self, message: OutgoingMessage) {
+        let is_response = message.is_response;
+        self.lines.send(message);
+        if is_response {
+            self.end();
+        }
+    }
+
+    fn session_outbox(&self) -> Option<Arc<dyn Outbox>> {
+        Some(Arc::clone(&self.lines) as _)
+    }
+}
+
+impl Drop for PendingOutbox {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -201,7 +286,7 @@ impl LineOutbox {
 impl Outbox for LineOutbox {
     fn send(&self, message: OutgoingMessage) {
         let mut state = self.state();
-        if state.is_closed {
+        if state.is_closed || message.text.is_empty() {
             return;
         }
         if !state.waiting.is_empty() && state.bytes + message.text.len() > MAX_WAITING_BYTES {
@@ -277,7 +362,7 @@ mod tests {
     async fn client_that_does_not_read_is_cut_off() {
         let lines = LineOutbox::default();
         let (output, _unread) = tokio::io::duplex(16);
-        let large = OutgoingMessage::unsolicited(vec![b' '; MAX_WAITING_BYTES]);
+        let large = OutgoingMessage::unsolicited(format!("\"{}\"", "x".repeat(MAX_WAITING_BYTES - 2)));
         let send = async {
             for _ in 0..3 {
                 lines.send(large.clone());

@@ -1,18 +1,15 @@
 //! Sessions of the handshake revisions, and their resumable streams.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use crate::event_feed::{EventFeed, FeedPosition};
+use tokio::time::Instant;
+
 use crate::service::ClientConnection;
-
-/// Maximum number of resumable request streams per session.
-const MAX_STREAMS: usize = 64;
-
-/// Number of the session's own stream. Request streams are numbered from 1.
-pub(super) const OWN_STREAM: u64 = 0;
+use crate::session_streams::{SessionStreams, StoredTotal};
 
 /// All sessions by id.
 pub(super) struct SessionTable {
@@ -20,22 +17,30 @@ pub(super) struct SessionTable {
     limit: usize,
     /// Counts uses, to find the least recently used session.
     uses: AtomicU64,
+    /// Bytes of the streams of all sessions.
+    stored: Arc<StoredTotal>,
 }
 
 /// A session: its client, and what the client can still read.
 pub(super) struct HttpSession {
     pub id: String,
     pub connection: Arc<dyn ClientConnection>,
-    /// Stream for messages that belong to no request.
-    pub own: Arc<EventFeed>,
-    streams: Mutex<VecDeque<(u64, Arc<EventFeed>)>>,
-    last_stream: AtomicU64,
+    pub streams: Arc<SessionStreams>,
     last_use: AtomicU64,
+    activity: Mutex<SessionActivity>,
+}
+
+/// What tells whether a session is in use.
+struct SessionActivity {
+    /// Number of requests being answered and of open streams.
+    open: usize,
+    /// End of the last one.
+    last: Instant,
 }
 
 impl SessionTable {
     pub fn new(limit: usize) -> Self {
-        Self { all: Mutex::default(), limit, uses: AtomicU64::new(0) }
+        Self { all: Mutex::default(), limit, uses: AtomicU64::new(0), stored: Arc::default() }
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<String, Arc<HttpSession>>> {
@@ -70,62 +75,69 @@ impl SessionTable {
         }
     }
 
+    /// Ends the sessions that have had no request and no open stream for `idle`.
+    pub fn end_idle(&self, idle: Duration) {
+        let ended: Vec<_> = self.all().extract_if(|_, session| session.is_idle(idle)).collect();
+        ended.into_iter().for_each(|(_, session)| session.close());
+    }
+
+    /// Creates the session of a connection, without adding it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no random id can be made, or the connection cannot be kept.
+    pub fn create(&self, connection: Arc<dyn ClientConnection>) -> io::Result<Arc<HttpSession>> {
+        HttpSession::new(connection, Arc::clone(&self.stored)).map(Arc::new)
+    }
+
     fn mark_used(&self, session: &HttpSession) {
         session.last_use.store(self.uses.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
     }
 }
 
 impl HttpSession {
-    /// Creates the session of a connection.
-    ///
-    /// # Errors
-    ///
-    /// Fails if no random id can be made, or the connection cannot be kept.
-    pub fn new(connection: Arc<dyn ClientConnection>) -> io::Result<Self> {
-        let own = Arc::<EventFeed>::default();
+    fn new(connection: Arc<dyn ClientConnection>, stored: Arc<StoredTotal>) -> io::Result<Self> {
+        let streams = Arc::new(SessionStreams::new(stored));
         let id = random_id()?;
-        connection.attach(Arc::clone(&own) as _)?;
-        let (streams, last_stream) = (Mutex::default(), AtomicU64::new(OWN_STREAM));
-        Ok(Self { id, connection, own, streams, last_stream, last_use: AtomicU64::new(0) })
+        connection.attach(Arc::clone(&streams.own) as _)?;
+        let activity = Mutex::new(SessionActivity { open: 0, last: Instant::now() });
+        Ok(Self { id, connection, streams, last_use: AtomicU64::new(0), activity })
     }
 
     fn last_use(&self) -> u64 {
         self.last_use.load(Ordering::Relaxed)
     }
 
-    fn streams(&self) -> MutexGuard<'_, VecDeque<(u64, Arc<EventFeed>)>> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    fn activity(&self) -> MutexGuard<'_, SessionActivity> {
+        self.activity.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stores a request's stream and returns its number.
-    pub fn store_stream(&self, feed: &Arc<EventFeed>) -> u64 {
-        let number = self.last_stream.fetch_add(1, Ordering::Relaxed) + 1;
-        let mut streams = self.streams();
-        if streams.len() >= MAX_STREAMS {
-            streams.pop_front();
-        }
-        streams.push_back((number, Arc::clone(feed)));
-        number
+    /// Keeps the session from becoming idle until the returned value is dropped.
+    pub fn hold(self: &Arc<Self>) -> SessionHold {
+        self.activity().open += 1;
+        SessionHold(Arc::clone(self))
     }
 
-    /// Resumes the stream after the event `last`, if all later events are buffered.
-    pub fn resume(&self, last: &str) -> Option<(u64, Arc<EventFeed>, FeedPosition)> {
-        let (stream, read) = last.split_once('-')?;
-        let (stream, read) = (stream.parse().ok()?, read.parse().ok()?);
-        let feed = if stream == OWN_STREAM { Arc::clone(&self.own) } else { self.find_stream(stream)? };
-        let position = feed.reopen(read)?;
-        Some((stream, feed, position))
-    }
-
-    fn find_stream(&self, number: u64) -> Option<Arc<EventFeed>> {
-        self.streams().iter().find(|(known, _)| *known == number).map(|(_, feed)| Arc::clone(feed))
+    fn is_idle(&self, idle: Duration) -> bool {
+        let activity = self.activity();
+        activity.open == 0 && activity.last.elapsed() >= idle
     }
 
     /// Ends the connection and all streams.
     pub fn close(&self) {
         self.connection.close();
-        self.own.end();
-        self.streams().drain(..).for_each(|(_, feed)| feed.end());
+        self.streams.end();
+    }
+}
+
+/// A request being answered, or an open stream.
+pub(super) struct SessionHold(Arc<HttpSession>);
+
+impl Drop for SessionHold {
+    fn drop(&mut self) {
+        let mut activity = self.0.activity();
+        activity.open -= 1;
+        activity.last = Instant::now();
     }
 }
 
@@ -170,34 +182,40 @@ mod tests {
         fn close(&self) {}
     }
 
-    fn session() -> Arc<HttpSession> {
-        Arc::new(HttpSession::new(Arc::new(SilentConnection)).unwrap())
-    }
-
-    #[test]
-    fn least_recently_used_session_is_evicted() {
+    #[tokio::test]
+    async fn least_recently_used_session_is_evicted() {
         let sessions = SessionTable::new(3);
-        let made: Vec<_> = (0..4).map(|_| session()).collect();
+        let made: Vec<_> = (0..4).map(|_| sessions.create(Arc::new(SilentConnection)).unwrap()).collect();
         made[..3].iter().for_each(|session| sessions.add(session));
         assert!(sessions.find(&made[0].id).is_some());
         sessions.add(&made[3]);
         let is_there = |session: &Arc<HttpSession>| sessions.find(&session.id).is_some();
         assert!(is_there(&made[0]) && !is_there(&made[1]) && is_there(&made[2]));
-        assert!(made[1].own.push(OutgoingMessage::unsolicited("1")).is_err(), "its stream has ended");
+        assert!(made[1].streams.own.push(OutgoingMessage::unsolicited("1")).is_err(), "its stream has ended");
         sessions.end(&made[2].id);
         assert!(!is_there(&made[2]));
         assert_eq!(made[0].id.len(), 64);
     }
 
-    #[test]
-    fn only_stored_streams_can_be_resumed() {
-        let session = session();
-        let feeds: Vec<_> = (0..=MAX_STREAMS).map(|_| Arc::<EventFeed>::default()).collect();
-        let numbers: Vec<_> = feeds.iter().map(|feed| session.store_stream(feed)).collect();
-        let is_resumable = |stream: u64| session.resume(&format!("{stream}-0")).is_some();
-        assert!(is_resumable(OWN_STREAM) && !is_resumable(numbers[0]) && is_resumable(numbers[1]));
-        for nonsense in ["", "1", "-", "1-", "-1", "1-x", "2-1"] {
-            assert!(session.resume(nonsense).is_none(), "{nonsense:?}");
-        }
+    #[tokio::test(start_paused = true)]
+    async fn session_without_requests_and_streams_ends() {
+        let idle = Duration::from_secs(3600);
+        let sessions = SessionTable::new(3);
+        let made: Vec<_> = (0..2).map(|_| sessions.create(Arc::new(SilentConnection)).unwrap()).collect();
+        made.iter().for_each(|session| sessions.add(session));
+        let is_there = |session: &Arc<HttpSession>| sessions.find(&session.id).is_some();
+        let open_stream = made[1].hold();
+        tokio::time::advance(idle - Duration::from_secs(1)).await;
+        sessions.end_idle(idle);
+        assert!(is_there(&made[0]) && is_there(&made[1]));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        sessions.end_idle(idle);
+        assert!(!is_there(&made[0]) && is_there(&made[1]));
+        drop(open_stream);
+        sessions.end_idle(idle);
+        assert!(is_there(&made[1]), "its stream has just ended");
+        tokio::time::advance(idle).await;
+        sessions.end_idle(idle);
+        assert!(!is_there(&made[1]));
     }
 }

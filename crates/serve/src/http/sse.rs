@@ -20,12 +20,15 @@ pub(super) const MESSAGES_PATH: &str = "/messages";
 pub(super) fn open(site: &Arc<HttpSite>) -> Result<Response<ResponseBody>, HttpRefusal> {
     let permit = site.admit_exchange()?;
     let connection = site.service.open_session().ok_or_else(|| HttpRefusal::busy("there are no sessions here"))?;
-    let session = Arc::new(HttpSession::new(connection).map_err(|_| HttpRefusal::busy("cannot create a session"))?);
+    let session = site.sessions.create(connection).map_err(|_| HttpRefusal::busy("cannot create a session"))?;
     site.sessions.add(&session);
-    let (own, endpoint) = (Arc::clone(&session.own), format!("{MESSAGES_PATH}?sessionId={}", session.id));
+    let (own, endpoint) = (Arc::clone(&session.streams.own), format!("{MESSAGES_PATH}?sessionId={}", session.id));
     let position = own.open();
+    let hold = session.hold();
     let opened = OpenSession { site: Arc::clone(site), session };
-    Ok(responses::events(EventStream::new(own, position, (opened, permit)).with_opening_event("endpoint", &endpoint)))
+    Ok(responses::events(
+        EventStream::new(own, position, (opened, hold, permit)).with_opening_event("endpoint", &endpoint),
+    ))
 }
 
 /// POST: a message of a session, answered on its stream.
@@ -36,8 +39,8 @@ pub(super) fn receive(site: &HttpSite, request: HttpRequest) -> Result<Response<
     let session = site.sessions.find(id);
     let session = session.ok_or_else(|| HttpRefusal::plain(StatusCode::NOT_FOUND, "session not found"))?;
     match ClientMessage::parse(request.body) {
-        Ok(message) => session.connection.receive(message, Arc::clone(&session.own) as _),
-        Err(reply) => session.own.send(reply),
+        Ok(message) => session.connection.receive(message, Arc::clone(&session.streams.own) as _),
+        Err(reply) => session.streams.own.send(reply),
     }
     Ok(responses::accepted())
 }

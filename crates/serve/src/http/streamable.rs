@@ -10,10 +10,11 @@ use super::event_stream::EventStream;
 use super::header_match::VERSION;
 use super::refusal::HttpRefusal;
 use super::responses::{self, ResponseBody};
-use super::sessions::{HttpSession, OWN_STREAM};
+use super::sessions::HttpSession;
 use super::{HttpRequest, HttpSite, stateless};
 use crate::event_feed::{EventFeed, FeedStart, RequestOutbox};
 use crate::message::ClientMessage;
+use crate::session_streams::OWN_STREAM;
 
 pub(super) const PATH: &str = "/mcp";
 
@@ -102,7 +103,7 @@ async fn open_session(site: &HttpSite, request: &HttpRequest, message: ClientMes
     if connection.revision().is_none() {
         return Ok(responses::json(StatusCode::BAD_REQUEST, reply.text));
     }
-    let session = Arc::new(HttpSession::new(connection).map_err(|_| HttpRefusal::busy("cannot create a session"))?);
+    let session = site.sessions.create(connection).map_err(|_| HttpRefusal::busy("cannot create a session"))?;
     site.sessions.add(&session);
     let mut response = responses::json(StatusCode::OK, reply.text);
     if let Ok(id) = HeaderValue::from_str(&session.id) {
@@ -115,15 +116,16 @@ async fn open_session(site: &HttpSite, request: &HttpRequest, message: ClientMes
 async fn receive_in_session(site: &HttpSite, session: &Arc<HttpSession>, message: ClientMessage) -> HttpResult {
     let permit = site.admit_exchange()?;
     let expects_response = message.has_request();
-    let (feed, out) = RequestOutbox::open(Some(Arc::clone(&session.own)));
+    let hold = session.hold();
+    let (feed, out) = RequestOutbox::open(Some(Arc::clone(&session.streams)));
     session.connection.receive(message, out);
     Ok(match wait_for_start(site, &feed).await {
         FeedStart::Sole(reply) => responses::json(responses::session_status(&reply), reply.text),
         FeedStart::Nothing if !expects_response => responses::accepted(),
         // A cancelled request has no reply: its stream just ends.
         FeedStart::More | FeedStart::Nothing => {
-            let (number, position) = (session.store_stream(&feed), feed.open());
-            let reader = EventStream::new(feed, position, permit).with_event_ids(number);
+            let (number, position) = (session.streams.store(&feed), feed.open());
+            let reader = EventStream::new(feed, position, (permit, hold)).with_event_ids(number);
             responses::events(prime_if_supported(reader, session))
         }
     })
@@ -149,15 +151,15 @@ pub(super) fn open_stream(site: &HttpSite, request: &HttpRequest) -> HttpResult 
     let session = find_session(site, request)?;
     let permit = site.admit_exchange()?;
     let Some(last) = request.header(LAST_EVENT_ID) else {
-        let own = Arc::clone(&session.own);
+        let own = Arc::clone(&session.streams.own);
         let position = own.open();
-        let reader = EventStream::new(own, position, permit).with_event_ids(OWN_STREAM);
+        let reader = EventStream::new(own, position, (permit, session.hold())).with_event_ids(OWN_STREAM);
         return Ok(responses::events(prime_if_supported(reader, &session)));
     };
-    let resumed = session.resume(last);
+    let resumed = session.streams.resume(last);
     let (stream, feed, position) =
         resumed.ok_or_else(|| HttpRefusal::plain(StatusCode::BAD_REQUEST, "that event is no longer available"))?;
-    Ok(responses::events(EventStream::new(feed, position, permit).with_event_ids(stream)))
+    Ok(responses::events(EventStream::new(feed, position, (permit, session.hold())).with_event_ids(stream)))
 }
 
 /// DELETE: ends a session.
