@@ -9,7 +9,7 @@ use wharf_spec::UntrustedText;
 use wharf_wire::{Era, JsonLimits, RawJson, Revision, object_members};
 
 use crate::connection::Connection;
-use crate::engine::{CallEffect, CallRequest, DropAction, HeaderFields, PendingCall, ReservedCall};
+use crate::engine::{CallEffect, CallRequest, CancelPolicy, HeaderFields, PendingCall, ReservedCall};
 use crate::error::CallError;
 use crate::options::{CallTag, DeclaredClient, RequestOptions};
 use crate::server_requests::ServerRequestHandler;
@@ -30,7 +30,7 @@ pub(crate) struct OutgoingRequest<'a> {
     /// Members after these, each after a comma, such as the responses of an input round.
     pub more: &'a str,
     pub effect: CallEffect,
-    pub when_dropped: DropAction,
+    pub cancel_policy: CancelPolicy,
     /// The tool, prompt, resource or task named in the params, if any.
     pub name: Option<&'a str>,
     /// Arguments repeated in headers, by header name.
@@ -41,8 +41,8 @@ pub(crate) struct OutgoingRequest<'a> {
 
 impl<'a> OutgoingRequest<'a> {
     pub fn new(method: &'a str, members: &'a [&'a [u8]], effect: CallEffect) -> Self {
-        let when_dropped = DropAction::Withdraw;
-        Self { method, members, more: "", effect, when_dropped, name: None, header_params: &[], span: None }
+        let cancel_policy = CancelPolicy::Withdraw;
+        Self { method, members, more: "", effect, cancel_policy, name: None, header_params: &[], span: None }
     }
 
     /// Sets the name of the request's target.
@@ -140,7 +140,7 @@ impl Connection {
             timeout_max: options.total_timeout(limits),
             progress: options.progress.clone(),
             effect: outgoing.effect,
-            when_dropped: outgoing.when_dropped,
+            cancel_policy: outgoing.cancel_policy,
             tag: options.tag,
         })?;
         if let Some(span) = outgoing.span {
@@ -184,7 +184,7 @@ impl Connection {
             timeout_max: NO_TIMEOUT,
             progress: None,
             effect: outgoing.effect,
-            when_dropped: outgoing.when_dropped,
+            cancel_policy: outgoing.cancel_policy,
             tag,
         })?;
         before(reserved.call_id());

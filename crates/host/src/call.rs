@@ -122,7 +122,7 @@ impl HostContext {
         let catalog_version = Some(self.publisher.peek().version());
         let options = &options;
         let operation = |tool: Arc<CatalogTool>| async move {
-            self.call_resolved(&tool, arguments, options, catalog_version).await
+            self.call_permitted(&tool, arguments, options, catalog_version).await
         };
         self.with_permitted_tool(id, arguments, options, operation).await
     }
@@ -160,7 +160,7 @@ impl HostContext {
     /// the gate checks it again, because the replacement may be trusted less, and `operation` runs on the replacement.
     ///
     /// Returns the last server with the outcome.
-    pub async fn on_current_server<T, F: Future<Output = Result<T, HostError>>>(
+    pub async fn with_current_server<T, F: Future<Output = Result<T, HostError>>>(
         &self,
         mut server: Arc<Server>,
         call: OutgoingCall<'_>,
@@ -257,13 +257,13 @@ impl HostContext {
         arguments: &RawJson,
         options: &CallOptions,
     ) -> Result<ToolResponse, HostError> {
-        self.call_resolved(tool, arguments, options, None).await
+        self.call_permitted(tool, arguments, options, None).await
     }
 
     /// Makes a call that has passed the gate, or returns its cached result. `catalog_version` was current before the
     /// tool was looked up: while it is current, the tool is unchanged. Otherwise, and with `None`, the definition is
     /// compared before the call is sent.
-    async fn call_resolved(
+    async fn call_permitted(
         &self,
         tool: &CatalogTool,
         arguments: &RawJson,
@@ -280,7 +280,7 @@ impl HostContext {
         }
         let call = OutgoingCall { tool, arguments, options, catalog_version, began };
         let send = |server: Arc<Server>| async move { self.send_with_retry(&server, call).await };
-        let (server, outcome) = self.on_current_server(server, call, send).await;
+        let (server, outcome) = self.with_current_server(server, call, send).await;
         let ended = match &outcome {
             Ok(answer) if results::is_marked_error(&answer.result) => AuditedCallOutcome::ToolFailed,
             Ok(_) => AuditedCallOutcome::Answered,

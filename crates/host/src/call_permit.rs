@@ -110,7 +110,7 @@ impl PermitRequest<'_> {
         let operation = |server| async move { self.wait_and_permit(&server, tool, began).await };
         let server = context.server(tool.id.server.as_str())?;
         context
-            .on_current_server(
+            .with_current_server(
                 server,
                 OutgoingCall { tool, arguments, options, catalog_version: None, began },
                 operation,

@@ -396,7 +396,7 @@ impl RuleGate {
         let Some(asker) = self.asker_of(&caller) else {
             return Err(self.no_asker_refusal(&tool, approved_before.as_deref()));
         };
-        let asked_about = self.server_version(&tool);
+        let asked_about = self.server_instance(&tool);
         let ask = self.permission_ask(&caller, &tool, &arguments, &why, approved_before.as_deref());
         let answer = match ask {
             Some(ask) => tokio::time::timeout(time, ask_and_wait(&**asker, |reply| Ask::Permission(ask, reply))).await,
@@ -408,7 +408,7 @@ impl RuleGate {
             .inspect_err(|_| {
             self.record_decision(&caller, &tool, &arguments, "deny", &"declined or not answered at the prompt")
         })?;
-        if !self.is_current_definition(&tool) || !is_same_server(asked_about, self.server_version(&tool)) {
+        if !self.is_current_definition(&tool) || !is_same_server(asked_about, self.server_instance(&tool)) {
             self.record_decision(
                 &caller,
                 &tool,
@@ -465,7 +465,7 @@ impl RuleGate {
     }
 
     /// Returns the current generation and epoch of a tool's server, to which an answer applies.
-    fn server_version(&self, tool: &ToolDescription) -> Option<(u64, Option<u64>)> {
+    fn server_instance(&self, tool: &ToolDescription) -> Option<(u64, Option<u64>)> {
         let server = self.context()?.server(server_of(tool)?.as_str()).ok()?;
         Some((server.generation, server.live_connection().map(|live| live.epoch)))
     }

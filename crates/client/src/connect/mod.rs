@@ -14,7 +14,7 @@ use wharf_spec::{Redactor, ServerSpec, StdioSpec, UntrustedText};
 use wharf_wire::{DiscoverResult, Era, Implementation, Revision, ServerCapabilities};
 
 use crate::connection::{Connection, ConnectionInner, ServerFacts};
-use crate::engine::{CallEffect, CallRequest, DropAction, HeaderFields, PendingCall, RawResult};
+use crate::engine::{CallEffect, CallRequest, CancelPolicy, HeaderFields, PendingCall, RawResult};
 use crate::era::{self, ProbeVerdict, ProtocolState};
 use crate::error::{CallError, ConnectCause, ConnectError, DisconnectCause, DisconnectReport};
 use crate::flow::ReadRetryBudget;
@@ -293,7 +293,7 @@ impl ConnectAttempt {
     fn probe_failed(&mut self, started: &OpenedServer, error: CallError) -> Result<ProbeOutcome, ConnectCause> {
         match error {
             CallError::ServerGone(gone) | CallError::OutcomeUnknown(gone)
-                if started.server.is_stdin_read()
+                if started.server.has_read_input()
                     && !matches!(gone.cause, DisconnectCause::NotMcp(_) | DisconnectCause::EndlessLine) =>
             {
                 self.tracer.record("probe", StepOutcome::Detour, format!("{gone}, restarting the server"));
@@ -437,7 +437,7 @@ impl OpenedServer {
             timeout_max: left,
             progress: None,
             effect: CallEffect::Reads,
-            when_dropped: DropAction::Forget,
+            cancel_policy: CancelPolicy::Forget,
             tag: None,
         };
         let reserved = self.server.engine.reserve(request)?;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::table::CallOutcome;
-use super::{DropAction, Engine};
+use super::{CancelPolicy, Engine};
 
 /// Future of the call's outcome. Dropping it before it resolves removes the call, so that a late response is ignored.
-/// With [`DropAction::Withdraw`] it also cancels the call on the server.
+/// With [`CancelPolicy::Withdraw`] it also cancels the call on the server.
 pub(crate) struct PendingCall {
     engine: Arc<Engine>,
     id: u64,
@@ -55,8 +55,8 @@ impl Drop for PendingCall {
             return;
         }
         match self.engine.table().remove(self.id) {
-            Some(DropAction::Withdraw) => self.engine.cancel_call(self.id, "no longer needed"),
-            Some(DropAction::Forget) => drop(self.engine.link.abandon(self.id)),
+            Some(CancelPolicy::Withdraw) => self.engine.cancel_call(self.id, "no longer needed"),
+            Some(CancelPolicy::Forget) => drop(self.engine.link.abandon(self.id)),
             None => {}
         }
     }

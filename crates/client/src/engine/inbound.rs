@@ -21,7 +21,7 @@ use crate::tap::Direction;
 /// Maximum size of the id of an oversized request that is answered.
 const MAX_ECHOED_ID_BYTES: usize = 16 << 10;
 /// Parts smaller than this are copied out of a message that has its own buffer.
-const MAX_COPIED_RESULT: usize = 4 << 10;
+const MIN_SHARED_PART_BYTES: usize = 4 << 10;
 
 /// Copies or shares a part of a message so that it outlives the message.
 type RetainPart<'a> = &'a dyn Fn(&[u8]) -> Result<Bytes, BudgetExceeded>;
@@ -165,7 +165,7 @@ impl Engine {
     /// Returns a part of a message that has its own buffer. Small parts are copied, so that they do not keep the whole
     /// message alive.
     fn retain_part(&self, message: &Bytes, part: &[u8]) -> Result<Bytes, BudgetExceeded> {
-        if part.len() < MAX_COPIED_RESULT {
+        if part.len() < MIN_SHARED_PART_BYTES {
             self.result_buffers.copy_bytes(part, &self.budget)
         } else {
             Ok(message.slice_ref(part))

@@ -41,7 +41,7 @@ pub(crate) use link::{CallEffect, Delivery, Link, OutgoingMessage, RequestFacts,
 use pending_replies::OpenRequests;
 pub(crate) use pending_replies::{PendingReply, RequestRefusal};
 use pool::BufferPool;
-use table::{ExpiredCall, InFlightTable, PendingSlot};
+use table::{ExpiredCall, InFlightTable, WaitingCall};
 pub(crate) use unreadable::UnreadableLines;
 
 /// Maximum characters of an unexpected line in an error.
@@ -127,7 +127,7 @@ pub(crate) struct CallRequest {
     pub timeout_max: Duration,
     pub progress: Option<ProgressSink>,
     pub effect: CallEffect,
-    pub when_dropped: DropAction,
+    pub cancel_policy: CancelPolicy,
     pub tag: Option<CallTag>,
 }
 
@@ -141,7 +141,7 @@ pub(crate) struct HeaderFields<'a> {
 
 /// The action when a call is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DropAction {
+pub(crate) enum CancelPolicy {
     Withdraw,
     /// Sends no cancellation: for the handshake, for log messages and for the start of a task. The link abandons the
     /// call.
@@ -205,7 +205,7 @@ impl Engine {
         let now = Instant::now();
         let idle_timeout = request.timeout.min(MAX_TIMEOUT);
         let total_deadline = now + request.timeout_max.min(MAX_TIMEOUT);
-        let waiting = PendingSlot {
+        let waiting = WaitingCall {
             waker: None,
             since: now,
             idle_timeout,
@@ -214,7 +214,7 @@ impl Engine {
             progress: request.progress,
             last_progress: None,
             effect: request.effect,
-            when_dropped: request.when_dropped,
+            cancel_policy: request.cancel_policy,
             // Treated as possibly sent until the link reports otherwise.
             ticket: None,
             pause_left: self.limits.ask_timeout,
@@ -255,7 +255,7 @@ impl Engine {
             })
         };
         match submitted {
-            Ok(ticket) => self.table().record_sent(call.id(), ticket),
+            Ok(ticket) => self.table().record_ticket(call.id(), ticket),
             Err(error) => {
                 call.forget();
                 return Err(error);
@@ -291,8 +291,8 @@ impl Engine {
     pub fn expire(&self, now: Instant, wakers: &mut Vec<Waker>) {
         let hint = self.last_anomaly();
         let expired = self.table().expire(now, hint.as_deref(), wakers);
-        for ExpiredCall { id, limit, when_dropped, .. } in expired {
-            if when_dropped == DropAction::Withdraw {
+        for ExpiredCall { id, limit, cancel_policy, .. } in expired {
+            if cancel_policy == CancelPolicy::Withdraw {
                 let reason = match limit {
                     TimeoutKind::Idle => "timed out",
                     TimeoutKind::Total => "timed out in spite of progress",

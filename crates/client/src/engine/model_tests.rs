@@ -13,7 +13,7 @@ use wharf_spec::Redactor;
 use wharf_wire::Revision;
 
 use super::{
-    CallEffect, CallRequest, DropAction, Engine, HeaderFields, Link, OutgoingMessage, PendingCall, RawResult,
+    CallEffect, CallRequest, CancelPolicy, Engine, HeaderFields, Link, OutgoingMessage, PendingCall, RawResult,
     SubmitError, Ticket,
 };
 use crate::era::ProtocolState;
@@ -196,7 +196,7 @@ impl EngineModel {
             timeout_max: Duration::from_secs(60),
             progress: None,
             effect: if may_write { CallEffect::MayWrite } else { CallEffect::Reads },
-            when_dropped: DropAction::Withdraw,
+            cancel_policy: CancelPolicy::Withdraw,
             tag: None,
         });
         let Ok(reserved) = reserved else { return assert!(self.closed, "refused while the server is there") };
@@ -300,7 +300,7 @@ fn progress_messages_are_redacted() {
         timeout_max: Duration::from_secs(60),
         progress: Some(Arc::new(move |progress| heard.lock().unwrap().push(progress.message))),
         effect: CallEffect::Reads,
-        when_dropped: DropAction::Withdraw,
+        cancel_policy: CancelPolicy::Withdraw,
         tag: None,
     });
     let reserved = reserved.unwrap();
@@ -320,7 +320,7 @@ fn call_without_a_practical_timeout_is_accepted() {
         timeout_max: Duration::MAX,
         progress: None,
         effect: CallEffect::Reads,
-        when_dropped: DropAction::Withdraw,
+        cancel_policy: CancelPolicy::Withdraw,
         tag: None,
     };
     assert!(world.engine.reserve(request).is_ok());

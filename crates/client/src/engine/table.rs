@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{CallEffect, Delivery, DropAction, RawResult, Ticket};
+use super::{CallEffect, CancelPolicy, Delivery, RawResult, Ticket};
 use crate::error::{CallError, DisconnectReport, TimeoutKind};
 use crate::options::{CallTag, ProgressSink};
 
@@ -43,12 +43,12 @@ struct CallSlot {
 
 enum SlotState {
     Free,
-    Waiting(PendingSlot),
+    Waiting(WaitingCall),
     Done(CallOutcome),
 }
 
 /// A pending call.
-pub(super) struct PendingSlot {
+pub(super) struct WaitingCall {
     pub waker: Option<Waker>,
     pub since: Instant,
     /// Idle timeout, restarted by progress.
@@ -59,7 +59,7 @@ pub(super) struct PendingSlot {
     /// Value of the last progress report.
     pub last_progress: Option<f64>,
     pub effect: CallEffect,
-    pub when_dropped: DropAction,
+    pub cancel_policy: CancelPolicy,
     pub ticket: Option<Ticket>,
     /// Remaining time its deadlines may be paused.
     pub pause_left: Duration,
@@ -73,7 +73,7 @@ pub(super) struct PendingSlot {
 pub(super) struct ExpiredCall {
     pub id: u64,
     pub limit: TimeoutKind,
-    pub when_dropped: DropAction,
+    pub cancel_policy: CancelPolicy,
     detached: bool,
 }
 
@@ -93,7 +93,7 @@ impl InFlightTable {
     }
 
     /// Adds a call. Returns its id, and whether its deadline is earlier than the armed timer.
-    pub fn insert(&mut self, waiting: PendingSlot) -> Result<(u64, bool), CallError> {
+    pub fn insert(&mut self, waiting: WaitingCall) -> Result<(u64, bool), CallError> {
         if let Some(gone) = &self.closed {
             return Err(CallError::ServerGone(Arc::clone(gone)));
         }
@@ -113,7 +113,7 @@ impl InFlightTable {
     }
 
     /// Records the ticket that identifies the call's message within its link.
-    pub fn record_sent(&mut self, id: u64, ticket: Ticket) {
+    pub fn record_ticket(&mut self, id: u64, ticket: Ticket) {
         if let Some(SlotState::Waiting(waiting)) = self.find(id) {
             waiting.ticket = Some(ticket);
         }
@@ -192,9 +192,9 @@ impl InFlightTable {
     }
 
     /// Removes a call. Returns the action for its server if it was pending.
-    pub fn remove(&mut self, id: u64) -> Option<DropAction> {
+    pub fn remove(&mut self, id: u64) -> Option<CancelPolicy> {
         match self.release(id)? {
-            SlotState::Waiting(waiting) => Some(waiting.when_dropped),
+            SlotState::Waiting(waiting) => Some(waiting.cancel_policy),
             _ => None,
         }
     }
@@ -231,7 +231,7 @@ impl InFlightTable {
                 continue;
             }
             let limit = if now >= waiting.total_deadline + grace { TimeoutKind::Total } else { TimeoutKind::Idle };
-            let when_dropped = waiting.when_dropped;
+            let cancel_policy = waiting.cancel_policy;
             let after = match limit {
                 TimeoutKind::Idle => waiting.idle_timeout,
                 TimeoutKind::Total => waiting.total_deadline - waiting.since,
@@ -239,7 +239,7 @@ impl InFlightTable {
             wakers.extend(waiting.waker.take());
             let detached = waiting.detached;
             slot.state = SlotState::Done(Err(CallError::TimedOut { after, limit, hint: hint.map(str::to_owned) }));
-            expired.push(ExpiredCall { id: encode_id(slot.uses, index as u32), limit, when_dropped, detached });
+            expired.push(ExpiredCall { id: encode_id(slot.uses, index as u32), limit, cancel_policy, detached });
         }
         for call in expired.iter().filter(|call| call.detached) {
             self.release(call.id);
@@ -250,7 +250,7 @@ impl InFlightTable {
     /// Returns the calls to cancel when the connection closes.
     pub fn cancellable_ids(&self) -> Vec<u64> {
         let waiting = self.slots.iter().enumerate().filter_map(|(index, slot)| match &slot.state {
-            SlotState::Waiting(waiting) if waiting.when_dropped == DropAction::Withdraw => {
+            SlotState::Waiting(waiting) if waiting.cancel_policy == CancelPolicy::Withdraw => {
                 Some(encode_id(slot.uses, index as u32))
             }
             _ => None,
@@ -354,9 +354,9 @@ mod tests {
     use crate::error::DisconnectCause;
     use wharf_wire::RawJson;
 
-    fn waiting(effect: CallEffect, seconds: u64) -> PendingSlot {
+    fn waiting(effect: CallEffect, seconds: u64) -> WaitingCall {
         let now = Instant::now();
-        PendingSlot {
+        WaitingCall {
             waker: None,
             since: now,
             idle_timeout: Duration::from_secs(seconds),
@@ -365,7 +365,7 @@ mod tests {
             progress: None,
             last_progress: None,
             effect,
-            when_dropped: DropAction::Withdraw,
+            cancel_policy: CancelPolicy::Withdraw,
             ticket: None,
             pause_left: Duration::from_secs(600),
             detached: false,
@@ -402,7 +402,7 @@ mod tests {
         let (first, _) = table.insert(waiting(CallEffect::Reads, 1)).unwrap();
         table.insert(waiting(CallEffect::Reads, 1)).unwrap();
         assert!(matches!(table.insert(waiting(CallEffect::Reads, 1)), Err(CallError::Busy)));
-        assert_eq!(table.remove(first), Some(DropAction::Withdraw));
+        assert_eq!(table.remove(first), Some(CancelPolicy::Withdraw));
         assert!(table.insert(waiting(CallEffect::Reads, 1)).is_ok());
     }
 
@@ -464,7 +464,7 @@ mod tests {
             let mut table = InFlightTable::new(4);
             let (id, _) = table.insert(waiting(effect, 1)).unwrap();
             if let Some(ticket) = ticket {
-                table.record_sent(id, ticket);
+                table.record_ticket(id, ticket);
             }
             table.close(gone(), |ticket| ticket.0 < 5, &mut Vec::new());
             let Poll::Ready(Err(error)) = table.poll(id, Waker::noop()) else { panic!("not ended") };

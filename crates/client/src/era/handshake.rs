@@ -6,7 +6,7 @@ use wharf_spec::UntrustedText;
 use wharf_wire::{Era, InitializeResult, JsonDecodeError, JsonLimits, RawJson, Revision, View};
 
 use super::CLIENT_INFO;
-use crate::engine::{CallEffect, CallRequest, DropAction, Engine, HeaderFields};
+use crate::engine::{CallEffect, CallRequest, CancelPolicy, Engine, HeaderFields};
 use crate::error::ConnectCause;
 use crate::server_requests::ServerRequestHandler;
 
@@ -26,7 +26,7 @@ pub(crate) fn request_logs(engine: &Arc<Engine>, request_handler: &ServerRequest
         timeout_max: limit,
         progress: None,
         effect: CallEffect::MayWrite,
-        when_dropped: DropAction::Forget,
+        cancel_policy: CancelPolicy::Forget,
         tag: None,
     };
     let Ok(reserved) = engine.reserve(request) else { return };

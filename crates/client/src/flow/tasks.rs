@@ -12,7 +12,7 @@ use super::call_rounds::{TaskHandling, call_tool};
 use super::input_rounds;
 use super::subscribe::{Event, Subscription};
 use crate::connection::Connection;
-use crate::engine::{CallEffect, DropAction, RawResult, ResultKind};
+use crate::engine::{CallEffect, CancelPolicy, RawResult, ResultKind};
 use crate::error::{CallError, TimeoutKind};
 use crate::options::{CallTag, RequestOptions};
 use crate::request::{OutgoingRequest, escape_tool_name, tool_members};
@@ -93,7 +93,7 @@ impl Connection {
         // A task can only be cancelled by its own method, and has no id before the response.
         let outgoing = OutgoingRequest::new("tools/call", &body, CallEffect::MayWrite);
         let more = format!(",\"task\":{{{ttl}}}");
-        let outgoing = OutgoingRequest { when_dropped: DropAction::Forget, more: &more, ..outgoing };
+        let outgoing = OutgoingRequest { cancel_policy: CancelPolicy::Forget, more: &more, ..outgoing };
         let answer = self.send(outgoing, &options.request)?.await?;
         match TaskHandle::from_created(self, answer.result.clone(), options.request.tag) {
             Ok(task) => Ok(Started::Task(Box::new(task))),

@@ -95,7 +95,7 @@ pub(crate) trait LinkHandle: Send + Sync {
     }
 
     /// Reports whether a server that is gone may have read some of its stdin.
-    fn is_stdin_read(&self) -> bool {
+    fn has_read_input(&self) -> bool {
         true
     }
 
@@ -124,8 +124,8 @@ impl StartedServer {
         self.handle.stderr_tail(lines)
     }
 
-    pub fn is_stdin_read(&self) -> bool {
-        self.handle.is_stdin_read()
+    pub fn has_read_input(&self) -> bool {
+        self.handle.has_read_input()
     }
 
     pub fn workers(&self) -> Option<memory::WorkersHealth> {

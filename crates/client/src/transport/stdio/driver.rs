@@ -89,7 +89,7 @@ impl StdioDriver {
             (lines.tail(MAX_STDERR_LINES), lines.is_logged())
         };
         let hint = if cause == DisconnectCause::Closed { None } else { self.engine.last_anomaly() };
-        self.link.record_unread_stdin();
+        self.link.record_whether_input_was_read();
         self.engine.close(DisconnectReport { cause, exit: self.exited, stderr: shown, hint });
         let (mut exit, exit_wait) = (self.process.exit(), self.limits.exit_wait);
         self.stop().await;

@@ -47,7 +47,7 @@ struct StdioLinkState {
     deadline_moved: bool,
     exited: Option<ProcessExit>,
     /// False if the server ended without reading any of its input. Set when the link ends.
-    is_stdin_read: bool,
+    has_read_input: bool,
     state: LinkState,
 }
 
@@ -86,7 +86,7 @@ impl StdioLink {
             burst: false,
             deadline_moved: false,
             exited: None,
-            is_stdin_read: true,
+            has_read_input: true,
             state: LinkState::Open,
         });
         Ok(Self { state, limit })
@@ -130,15 +130,15 @@ impl StdioLink {
     }
 
     /// Records whether the server has read any of its input, while the pipe is still open.
-    pub fn record_unread_stdin(&self) {
+    pub fn record_whether_input_was_read(&self) {
         let mut link = self.lock();
         let unread = link.stdin.as_ref().and_then(|stdin| rustix::io::ioctl_fionread(stdin.get_ref()).ok());
-        link.is_stdin_read = unread.is_none_or(|unread| unread < link.written);
+        link.has_read_input = unread.is_none_or(|unread| unread < link.written);
     }
 
     /// Reports whether the server may have read some of its input.
-    pub fn is_stdin_read(&self) -> bool {
-        self.lock().is_stdin_read
+    pub fn has_read_input(&self) -> bool {
+        self.lock().has_read_input
     }
 
     /// Closes the server's stdin.

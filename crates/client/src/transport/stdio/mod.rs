@@ -97,8 +97,8 @@ impl LinkHandle for StdioLinkHandle {
         self.stderr.lock().unwrap_or_else(std::sync::PoisonError::into_inner).tail(lines)
     }
 
-    fn is_stdin_read(&self) -> bool {
-        self.link.is_stdin_read()
+    fn has_read_input(&self) -> bool {
+        self.link.has_read_input()
     }
 
     fn close(&self) -> BoxedFuture<()> {
