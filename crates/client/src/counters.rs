@@ -1,4 +1,4 @@
-//! Counters of anomalies, so that nothing is discarded without a trace.
+//! Counters of messages and anomalies, so that nothing is discarded without a trace.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,9 +12,9 @@ pub struct ConnectionCounters {
     pub noise: u64,
     /// Messages that cannot be used.
     pub broken: u64,
-    /// Messages over the size limit.
+    /// Messages over a size limit or the memory budget.
     pub oversized: u64,
-    /// Responses without a matching call in flight.
+    /// Responses without a matching call in flight, and cancellations of unknown requests.
     pub unmatched: u64,
     /// Requests that the server is not allowed to send.
     pub unwanted_requests: u64,
@@ -24,11 +24,11 @@ pub struct ConnectionCounters {
     pub notifications: u64,
     /// Progress notifications without a matching call.
     pub stray_progress: u64,
-    /// Notifications for an unknown subscription.
+    /// Notifications that match no call and no subscription.
     pub strays: u64,
     /// Server requests declined without prompting, because there were too many.
     pub turned_away: u64,
-    /// Replies and cancellations not sent because the queue was full.
+    /// Notifications, replies and cancellations not sent: the queue was full, or HTTP failed.
     pub unsent: u64,
 }
 

@@ -51,7 +51,8 @@ pub enum CallError {
     /// The response has more structure than the limits allow to decode.
     #[error("response is too complex: {0}")]
     TooComplex(JsonLimitExceeded),
-    /// The server is gone. The call was not executed, or it can be retried safely.
+    /// The call was lost before a response, and repeating it is safe: it was not delivered, or it only reads. The
+    /// connection may still be open.
     #[error("connection lost: {0}")]
     ServerGone(Arc<DisconnectReport>),
     /// The server was lost while the call was in flight. The call may or may not have been executed.
@@ -114,7 +115,7 @@ pub enum CallError {
 }
 
 impl CallError {
-    /// Reports whether the call can be retried without the risk of executing it twice.
+    /// Reports whether the call can be retried without the risk of executing a write twice.
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::ServerGone(_) | Self::Busy)
     }

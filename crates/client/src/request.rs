@@ -15,8 +15,9 @@ use crate::options::{CallTag, DeclaredClient, RequestOptions};
 use crate::server_requests::ServerRequestHandler;
 use crate::trace_context::TraceContext;
 
-/// Follows the method's name if there are params, and if those start with `_meta`.
+/// Follows the method's name if there are params.
 const PARAMS_OPEN: &str = r#"","params":{"#;
+/// Follows the method's name if the params start with `_meta`.
 const META_OPEN: &str = r#"","params":{"_meta":{"#;
 
 /// Longer than the lifetime of any connection.
@@ -27,7 +28,7 @@ const NO_TIMEOUT: Duration = Duration::from_secs(86_400 * 365);
 pub(crate) struct OutgoingRequest<'a> {
     pub method: &'a str,
     pub members: &'a [&'a [u8]],
-    /// Members after these, each after a comma, such as the responses of an input round.
+    /// Members after `members`, each after a comma, such as the responses of an input round.
     pub more: &'a str,
     pub effect: CallEffect,
     pub cancel_policy: CancelPolicy,

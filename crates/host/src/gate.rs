@@ -124,7 +124,7 @@ impl RuleGate {
             return Err(problem.clone());
         }
         (state.rules, state.policy) = (rules, Arc::new(policy));
-        // They are part of the rules now, or have been removed from them.
+        // Permanent answers are part of the rules now, or have been removed from them.
         state.answers.forget_permanent();
         Ok(())
     }
@@ -256,6 +256,7 @@ impl RuleGate {
     }
 
     /// Decides without a prompt, if possible. Audits a final decision and may pin the definition of an allowed call.
+    /// A deferred permission is not audited here.
     fn decide(&self, caller: &ToolCaller, tool: &Arc<ToolDescription>, arguments: &RawJson) -> RuleDecision {
         match self.evaluate(&caller.principal, tool, arguments) {
             CallDecision::Allow { .. } | CallDecision::Ask { .. }

@@ -1,4 +1,4 @@
-//! The host's view of a server, shared by all components except its supervisor.
+//! One server, shared by the components of the host and the supervisor task.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

@@ -3,6 +3,8 @@
 //! `ReplSession::next` waits for the next event and `ReplSession::handle` handles it. Slow work runs as a local task, so
 //! that input never waits for a server.
 
+#![forbid(unsafe_code)]
+
 mod actions;
 pub mod complete;
 mod control_requests;

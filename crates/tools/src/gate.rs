@@ -8,8 +8,8 @@ use wharf_json::RawJson;
 use crate::{BoxFuture, ToolCaller, ToolDescription};
 use wharf_spec::EscapedText;
 
-/// Decides whether a call may be executed. The registry consults its gate once per call. The host may consult it
-/// again if the server was replaced in the meantime.
+/// Decides whether a call may be executed. The registry and the host consult it before each call, and the host again if
+/// the definition or the server has changed meanwhile.
 pub trait Gate: Send + Sync {
     /// Decides immediately, or returns a future that resolves once a person has decided. Must not block.
     fn check(&self, attempt: GatedCall<'_>) -> GateDecision;

@@ -91,7 +91,7 @@ impl ToolOutcome {
         self.data.as_ref().map_or("the tool failed without an error message", RawJson::as_str).to_owned()
     }
 
-    /// Returns the text of the blocks without copies of the data. Compares at most [`repeat::MAX_COMPARED_TEXTS`] text
+    /// Returns the text of the blocks without copies of the data. Compares at most [`duplicate_text::MAX_COMPARED_TEXTS`] text
     /// blocks.
     fn text_without_data(&self) -> String {
         let mut compared = 0;

@@ -139,7 +139,7 @@ pub(crate) struct HeaderFields<'a> {
     pub header_params: &'a [(String, String)],
 }
 
-/// The action when a call is dropped.
+/// What the server is told when a call is dropped, times out or its connection closes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CancelPolicy {
     Withdraw,

@@ -342,7 +342,7 @@ fn encode_id(uses: u32, index: u32) -> u64 {
     u64::from(uses) << SLOT_BITS | u64::from(index)
 }
 
-/// Returns a time later than any deadline that a timer can still represent.
+/// Returns the time that stands for "no deadline". A timer set for it may fire early.
 fn far_future() -> Instant {
     Instant::now() + Duration::from_secs(86_400 * 365)
 }

@@ -1,8 +1,8 @@
 //! Polling: repeated tool calls and resource reads until they are stopped.
 //!
 //! Each subscription has one task that polls sequentially, so that polls never overlap. The tasks hold only a weak
-//! reference to the host while they wait, and end with it. `cadence` schedules the polls, `memory` decides which
-//! results are reported.
+//! reference to the host while they wait, and end with it. `backoff` schedules the polls, `change_detector`
+//! decides which results are reported.
 
 mod backoff;
 mod change_detector;

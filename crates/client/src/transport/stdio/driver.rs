@@ -1,4 +1,4 @@
-//! The task that owns a server's streams and its process.
+//! The task that reads a server's stdout, flushes its stdin and owns its process.
 //!
 //! One future polls all events in order of priority: stdout, stdin, process, deadlines. Reading never waits for
 //! writing, and shutdown waits for neither.
@@ -28,7 +28,7 @@ use wharf_guard::{LaunchedServer, ProcessExit, register_fd};
 /// Maximum reads in one poll, and maximum duration of a poll.
 const MAX_READS_PER_POLL: usize = 16;
 const MAX_POLL_TIME: Duration = Duration::from_micros(250);
-/// Maximum messages in one poll, if the server exceeds its rate.
+/// Messages of one read between two checks of the rate.
 const MAX_MESSAGES_PER_POLL: usize = 64;
 /// Lines of stderr included in an error.
 const MAX_STDERR_LINES: usize = 20;
@@ -47,7 +47,8 @@ pub(super) struct StdioDriver {
     /// Several responses arrived at once, so several calls are likely to follow.
     burst: bool,
     wakers: Vec<Waker>,
-    /// A large message being processed, or a pause. Stdout is not read meanwhile.
+    /// A large message being processed, the scan of an oversized line, a pause or the wait for a turn. Stdout is not read
+    /// meanwhile.
     read_blocked_on: Option<BoxedFuture<Result<Option<Scanner>, NotMcpPeer>>>,
     limits: Limits,
 }
