@@ -4,9 +4,12 @@
 //! headers.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use http::{HeaderMap, header};
 use sha2::{Digest as _, Sha256};
+
+use crate::service::Service;
 
 /// The hosts under which a server is reached.
 #[derive(Debug, Clone)]
@@ -70,6 +73,21 @@ impl AllowedHosts {
     }
 }
 
+/// Finds the client that a token belongs to.
+pub trait Authenticator: Send + Sync + 'static {
+    /// Returns the client that presents a bearer token. Must not block.
+    fn authenticate(&self, token: &str) -> Option<AuthenticatedClient>;
+}
+
+/// A client that has presented its token.
+#[derive(Clone)]
+pub struct AuthenticatedClient {
+    /// Identifies the client. A session belongs to the principal that opened it.
+    pub principal: Arc<str>,
+    /// The server that this client gets.
+    pub service: Arc<dyn Service>,
+}
+
 /// Who may send requests.
 #[derive(Clone)]
 pub enum ClientAccess {
@@ -77,6 +95,8 @@ pub enum ClientAccess {
     Anyone,
     /// Clients that present this token. Only its digest is kept.
     Token([u8; 32]),
+    /// Clients that an authenticator knows by their tokens.
+    Clients(Arc<dyn Authenticator>),
 }
 
 impl ClientAccess {
@@ -85,15 +105,26 @@ impl ClientAccess {
         Self::Token(Sha256::digest(token).into())
     }
 
-    /// Reports whether a request presents what is required.
-    pub fn is_granted(&self, headers: &HeaderMap) -> bool {
-        let Self::Token(expected) = self else { return true };
-        let presented = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let token =
-            presented.and_then(|value| value.split_once(' ')).filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
-        // Digests are compared, so that the time it takes tells nothing about the token.
-        token.is_some_and(|(_, token)| <[u8; 32]>::from(Sha256::digest(token.trim())) == *expected)
+    /// Returns the client of a request, if it presents what is required. Clients that are not told apart share one
+    /// principal and the `usual` server.
+    pub(crate) fn identify(&self, headers: &HeaderMap, usual: &Arc<dyn Service>) -> Option<AuthenticatedClient> {
+        let usual = || AuthenticatedClient { principal: Arc::default(), service: Arc::clone(usual) };
+        match self {
+            Self::Anyone => Some(usual()),
+            // Digests are compared, so that the time it takes tells nothing about the token.
+            Self::Token(expected) => {
+                let presented: [u8; 32] = Sha256::digest(bearer_token(headers)?).into();
+                (presented == *expected).then(usual)
+            }
+            Self::Clients(clients) => clients.authenticate(bearer_token(headers)?),
+        }
     }
+}
+
+fn bearer_token(headers: &HeaderMap) -> Option<&str> {
+    let presented = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (kind, token) = presented.split_once(' ')?;
+    kind.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
 /// Returns the host and port of an origin.
@@ -126,8 +157,25 @@ mod tests {
         assert_eq!(allowed.check(&headers).is_ok(), is_welcome, "{host} {origin:?}");
     }
 
+    struct NoService;
+
+    impl Service for NoService {
+        fn has_sessions(&self) -> bool {
+            false
+        }
+
+        fn open_session(&self) -> Option<Arc<dyn crate::service::ClientConnection>> {
+            None
+        }
+
+        fn open_request(&self, _: &HeaderMap) -> Option<Arc<dyn crate::service::ClientConnection>> {
+            None
+        }
+    }
+
     #[test]
     fn token_is_required() {
+        let usual: Arc<dyn Service> = Arc::new(NoService);
         let access = ClientAccess::token("secret");
         for (value, is_granted) in [
             ("Bearer secret", true),
@@ -137,9 +185,10 @@ mod tests {
             ("", false),
         ] {
             let headers = HeaderMap::from_iter([(header::AUTHORIZATION, value.parse().unwrap())]);
-            assert_eq!(access.is_granted(&headers), is_granted, "{value}");
+            assert_eq!(access.identify(&headers, &usual).is_some(), is_granted, "{value}");
         }
-        assert!(!access.is_granted(&HeaderMap::new()) && ClientAccess::Anyone.is_granted(&HeaderMap::new()));
+        assert!(access.identify(&HeaderMap::new(), &usual).is_none());
+        assert!(ClientAccess::Anyone.identify(&HeaderMap::new(), &usual).is_some());
     }
 
     #[test]

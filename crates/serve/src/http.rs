@@ -31,7 +31,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{interval, sleep, timeout};
 
-use crate::admission::{AllowedHosts, ClientAccess};
+use crate::admission::{AllowedHosts, AuthenticatedClient, ClientAccess};
 use crate::service::Service;
 use refusal::HttpRefusal;
 use responses::{AnsweringBody, ResponseBody};
@@ -124,8 +124,21 @@ struct HttpSite {
     exchanges: Arc<Semaphore>,
 }
 
+/// The sessions of a server.
+#[derive(Clone)]
+pub struct HttpSessions(Arc<HttpSite>);
+
+impl HttpSessions {
+    /// Ends the sessions and streams of a principal that may no longer use the server. Stateless requests in progress
+    /// finish.
+    pub fn end_of_principal(&self, principal: &str) {
+        self.0.sessions.end_of_principal(principal);
+    }
+}
+
 /// A request whose body has been read.
 struct HttpRequest {
+    client: AuthenticatedClient,
     headers: HeaderMap,
     query: Option<String>,
     body: Bytes,
@@ -165,6 +178,11 @@ impl HttpServer {
             HttpForm::Sse => sse::PATH,
         };
         Ok(format!("http://{}{path}", self.listener.local_addr()?))
+    }
+
+    /// Returns a handle on the sessions.
+    pub fn sessions(&self) -> HttpSessions {
+        HttpSessions(Arc::clone(&self.site))
     }
 
     /// Serves clients until `ended` resolves. Requests in progress have a moment to finish then. The others are dropped
@@ -268,29 +286,34 @@ impl HttpConnection {
 impl HttpSite {
     async fn respond(self: &Arc<Self>, request: Request<Incoming>, proof: &ConnectionProof) -> Response<ResponseBody> {
         let (parts, body) = request.into_parts();
-        if let Some(refused) = self.refuse(&parts.headers) {
-            // A client that never reads holds its connection no longer than the response takes.
-            discard(body).await;
-            return responses::closing(refused);
+        match self.identify(&parts.headers) {
+            Ok(client) => {
+                proof.give();
+                self.route(client, parts, body).await.unwrap_or_else(HttpRefusal::into_response)
+            }
+            Err(refused) => {
+                // A client that never reads holds its connection no longer than the response takes.
+                discard(body).await;
+                responses::closing(refused)
+            }
         }
-        proof.give();
-        self.route(parts, body).await.unwrap_or_else(HttpRefusal::into_response)
     }
 
-    /// Returns the response to a request that is refused by its headers alone.
-    fn refuse(&self, headers: &HeaderMap) -> Option<Response<ResponseBody>> {
+    /// Returns the client of a request, or the response to a request that is refused by its headers alone.
+    fn identify(&self, headers: &HeaderMap) -> Result<AuthenticatedClient, Response<ResponseBody>> {
         if header_bytes(headers) > self.limits.header_bytes {
             let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-            return Some(HttpRefusal::plain(status, "the headers are too large").into_response());
+            return Err(HttpRefusal::plain(status, "the headers are too large").into_response());
         }
         if let Err(refusal) = self.hosts.check(headers) {
-            return Some(HttpRefusal::plain(StatusCode::FORBIDDEN, refusal.as_str()).into_response());
+            return Err(HttpRefusal::plain(StatusCode::FORBIDDEN, refusal.as_str()).into_response());
         }
-        (!self.access.is_granted(headers)).then(responses::unauthorized)
+        self.access.identify(headers, &self.service).ok_or_else(responses::unauthorized)
     }
 
     async fn route(
         self: &Arc<Self>,
+        client: AuthenticatedClient,
         parts: http::request::Parts,
         body: Incoming,
     ) -> Result<Response<ResponseBody>, HttpRefusal> {
@@ -304,12 +327,12 @@ impl HttpSite {
             _ => return Ok(responses::empty(StatusCode::NOT_FOUND)),
         };
         let body = if is_post { self.read_body(&parts.headers, body).await? } else { Bytes::new() };
-        let request = HttpRequest { headers: parts.headers, query, body };
+        let request = HttpRequest { client, headers: parts.headers, query, body };
         match (self.form, parts.uri.path(), method.as_str()) {
             (HttpForm::Streamable, _, "POST") => streamable::receive(self, request).await,
             (HttpForm::Streamable, _, "GET") => streamable::open_stream(self, &request),
             (HttpForm::Streamable, _, "DELETE") => streamable::end_session(self, &request),
-            (HttpForm::Sse, sse::PATH, "GET") => sse::open(self),
+            (HttpForm::Sse, sse::PATH, "GET") => sse::open(self, &request.client),
             (HttpForm::Sse, sse::MESSAGES_PATH, "POST") => sse::receive(self, request),
             (HttpForm::Streamable, ..) => Ok(responses::method_not_allowed("GET, POST, DELETE")),
             (HttpForm::Sse, sse::PATH, _) => Ok(responses::method_not_allowed("GET")),

@@ -21,9 +21,9 @@ mod stdio;
 
 pub use ::http::HeaderMap;
 pub use address::parse_loopback_address;
-pub use admission::{AllowedHosts, ClientAccess, HostRefusal};
+pub use admission::{AllowedHosts, AuthenticatedClient, Authenticator, ClientAccess, HostRefusal};
 pub use drain::RequestDrain;
-pub use http::{HttpForm, HttpLimits, HttpServer};
+pub use http::{HttpForm, HttpLimits, HttpServer, HttpSessions};
 pub use message::{ClientMessage, MessageKind, error_reply};
 pub use service::{ClientConnection, Outbox, OutgoingMessage, Service};
 pub use stdio::serve_lines;

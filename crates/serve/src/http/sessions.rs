@@ -24,6 +24,8 @@ pub(super) struct SessionTable {
 /// A session: its client, and what the client can still read.
 pub(super) struct HttpSession {
     pub id: String,
+    /// The principal that opened it.
+    principal: Arc<str>,
     pub connection: Arc<dyn ClientConnection>,
     pub streams: Arc<SessionStreams>,
     last_use: AtomicU64,
@@ -60,9 +62,9 @@ impl SessionTable {
         }
     }
 
-    /// Finds the session `id` and marks it as used.
-    pub fn find(&self, id: &str) -> Option<Arc<HttpSession>> {
-        let session = self.all().get(id).cloned()?;
+    /// Finds the session `id` of a principal and marks it as used.
+    pub fn find(&self, id: &str, principal: &str) -> Option<Arc<HttpSession>> {
+        let session = self.all().get(id).filter(|session| &*session.principal == principal).cloned()?;
         self.mark_used(&session);
         Some(session)
     }
@@ -81,13 +83,20 @@ impl SessionTable {
         ended.into_iter().for_each(|(_, session)| session.close());
     }
 
-    /// Creates the session of a connection, without adding it.
+    /// Ends all sessions of a principal.
+    pub fn end_of_principal(&self, principal: &str) {
+        let is_theirs = |_: &String, session: &mut Arc<HttpSession>| &*session.principal == principal;
+        let ended: Vec<_> = self.all().extract_if(is_theirs).collect();
+        ended.iter().for_each(|(_, session)| session.close());
+    }
+
+    /// Creates the session of a principal's connection, without adding it.
     ///
     /// # Errors
     ///
     /// Fails if no random id can be made, or the connection cannot be kept.
-    pub fn create(&self, connection: Arc<dyn ClientConnection>) -> io::Result<Arc<HttpSession>> {
-        HttpSession::new(connection, Arc::clone(&self.stored)).map(Arc::new)
+    pub fn create(&self, principal: Arc<str>, connection: Arc<dyn ClientConnection>) -> io::Result<Arc<HttpSession>> {
+        HttpSession::new(principal, connection, Arc::clone(&self.stored)).map(Arc::new)
     }
 
     fn mark_used(&self, session: &HttpSession) {
@@ -96,12 +105,12 @@ impl SessionTable {
 }
 
 impl HttpSession {
-    fn new(connection: Arc<dyn ClientConnection>, stored: Arc<StoredTotal>) -> io::Result<Self> {
+    fn new(principal: Arc<str>, connection: Arc<dyn ClientConnection>, stored: Arc<StoredTotal>) -> io::Result<Self> {
         let streams = Arc::new(SessionStreams::new(stored));
         let id = random_id()?;
         connection.attach(Arc::clone(&streams.own) as _)?;
         let activity = Mutex::new(SessionActivity { open: 0, last: Instant::now() });
-        Ok(Self { id, connection, streams, last_use: AtomicU64::new(0), activity })
+        Ok(Self { id, principal, connection, streams, last_use: AtomicU64::new(0), activity })
     }
 
     fn last_use(&self) -> u64 {
@@ -185,15 +194,19 @@ mod tests {
     #[tokio::test]
     async fn least_recently_used_session_is_evicted() {
         let sessions = SessionTable::new(3);
-        let made: Vec<_> = (0..4).map(|_| sessions.create(Arc::new(SilentConnection)).unwrap()).collect();
+        let made: Vec<_> = (0..4).map(|_| sessions.create("ada".into(), Arc::new(SilentConnection)).unwrap()).collect();
         made[..3].iter().for_each(|session| sessions.add(session));
-        assert!(sessions.find(&made[0].id).is_some());
+        assert!(sessions.find(&made[0].id, "ada").is_some() && sessions.find(&made[0].id, "bob").is_none());
         sessions.add(&made[3]);
-        let is_there = |session: &Arc<HttpSession>| sessions.find(&session.id).is_some();
+        let is_there = |session: &Arc<HttpSession>| sessions.find(&session.id, "ada").is_some();
         assert!(is_there(&made[0]) && !is_there(&made[1]) && is_there(&made[2]));
         assert!(made[1].streams.own.push(OutgoingMessage::unsolicited("1")).is_err(), "its stream has ended");
         sessions.end(&made[2].id);
         assert!(!is_there(&made[2]));
+        sessions.end_of_principal("bob");
+        assert!(is_there(&made[0]));
+        sessions.end_of_principal("ada");
+        assert!(!is_there(&made[0]) && !is_there(&made[3]));
         assert_eq!(made[0].id.len(), 64);
     }
 
@@ -201,9 +214,9 @@ mod tests {
     async fn session_without_requests_and_streams_ends() {
         let idle = Duration::from_secs(3600);
         let sessions = SessionTable::new(3);
-        let made: Vec<_> = (0..2).map(|_| sessions.create(Arc::new(SilentConnection)).unwrap()).collect();
+        let made: Vec<_> = (0..2).map(|_| sessions.create("ada".into(), Arc::new(SilentConnection)).unwrap()).collect();
         made.iter().for_each(|session| sessions.add(session));
-        let is_there = |session: &Arc<HttpSession>| sessions.find(&session.id).is_some();
+        let is_there = |session: &Arc<HttpSession>| sessions.find(&session.id, "ada").is_some();
         let open_stream = made[1].hold();
         tokio::time::advance(idle - Duration::from_secs(1)).await;
         sessions.end_idle(idle);

@@ -9,6 +9,7 @@ use super::refusal::HttpRefusal;
 use super::responses::{self, ResponseBody};
 use super::sessions::HttpSession;
 use super::{HttpRequest, HttpSite};
+use crate::admission::AuthenticatedClient;
 use crate::message::ClientMessage;
 use crate::service::Outbox;
 
@@ -17,10 +18,11 @@ pub(super) const PATH: &str = "/sse";
 pub(super) const MESSAGES_PATH: &str = "/messages";
 
 /// GET: opens a session, which lasts as long as its stream.
-pub(super) fn open(site: &Arc<HttpSite>) -> Result<Response<ResponseBody>, HttpRefusal> {
+pub(super) fn open(site: &Arc<HttpSite>, client: &AuthenticatedClient) -> Result<Response<ResponseBody>, HttpRefusal> {
     let permit = site.admit_exchange()?;
-    let connection = site.service.open_session().ok_or_else(|| HttpRefusal::busy("there are no sessions here"))?;
-    let session = site.sessions.create(connection).map_err(|_| HttpRefusal::busy("cannot create a session"))?;
+    let connection = client.service.open_session().ok_or_else(|| HttpRefusal::busy("there are no sessions here"))?;
+    let session = site.sessions.create(Arc::clone(&client.principal), connection);
+    let session = session.map_err(|_| HttpRefusal::busy("cannot create a session"))?;
     site.sessions.add(&session);
     let (own, endpoint) = (Arc::clone(&session.streams.own), format!("{MESSAGES_PATH}?sessionId={}", session.id));
     let position = own.open();
@@ -36,7 +38,7 @@ pub(super) fn receive(site: &HttpSite, request: HttpRequest) -> Result<Response<
     let query = request.query.unwrap_or_default();
     let id = query.split('&').find_map(|pair| pair.strip_prefix("sessionId="));
     let id = id.ok_or_else(|| HttpRefusal::plain(StatusCode::BAD_REQUEST, "`sessionId` is missing"))?;
-    let session = site.sessions.find(id);
+    let session = site.sessions.find(id, &request.client.principal);
     let session = session.ok_or_else(|| HttpRefusal::plain(StatusCode::NOT_FOUND, "session not found"))?;
     match ClientMessage::parse(request.body) {
         Ok(message) => session.connection.receive(message, Arc::clone(&session.streams.own) as _),

@@ -28,8 +28,8 @@ pub(super) async fn receive(site: &HttpSite, request: HttpRequest) -> HttpResult
     check_media(&request)?;
     let message = ClientMessage::parse(request.body.clone()).map_err(HttpRefusal::bad_request)?;
     let is_handshake = message.method() == "initialize" || request.header(SESSION_ID).is_some();
-    if (!is_handshake || !site.service.has_sessions() || is_self_describing(&request, Some(&message)))
-        && let Some(connection) = site.service.open_request(&request.headers)
+    if (!is_handshake || !request.client.service.has_sessions() || is_self_describing(&request, Some(&message)))
+        && let Some(connection) = request.client.service.open_request(&request.headers)
     {
         return stateless::receive(site, connection, &request, message).await;
     }
@@ -72,7 +72,7 @@ fn is_media(value: &str, kind: &str) -> bool {
 fn find_session(site: &HttpSite, request: &HttpRequest) -> Result<Arc<HttpSession>, HttpRefusal> {
     let id = request.header(SESSION_ID);
     let id = id.ok_or_else(|| HttpRefusal::plain(StatusCode::BAD_REQUEST, "`Mcp-Session-Id` is missing"))?;
-    let session = site.sessions.find(id);
+    let session = site.sessions.find(id, &request.client.principal);
     let session = session.ok_or_else(|| HttpRefusal::plain(StatusCode::NOT_FOUND, "session not found"))?;
     let agreed = session.connection.revision().map(Revision::as_str);
     match request.header(VERSION) {
@@ -87,7 +87,7 @@ fn find_session(site: &HttpSite, request: &HttpRequest) -> Result<Arc<HttpSessio
 
 /// Answers the request that opens a session. An error opens none.
 async fn open_session(site: &HttpSite, request: &HttpRequest, message: ClientMessage) -> HttpResult {
-    let connection = site.service.open_session();
+    let connection = request.client.service.open_session();
     let connection =
         connection.ok_or_else(|| HttpRefusal::plain(StatusCode::BAD_REQUEST, "sessions are not supported"))?;
     if let Some(version) = request.header(VERSION)
@@ -103,7 +103,8 @@ async fn open_session(site: &HttpSite, request: &HttpRequest, message: ClientMes
     if connection.revision().is_none() {
         return Ok(responses::json(StatusCode::BAD_REQUEST, reply.text));
     }
-    let session = site.sessions.create(connection).map_err(|_| HttpRefusal::busy("cannot create a session"))?;
+    let session = site.sessions.create(Arc::clone(&request.client.principal), connection);
+    let session = session.map_err(|_| HttpRefusal::busy("cannot create a session"))?;
     site.sessions.add(&session);
     let mut response = responses::json(StatusCode::OK, reply.text);
     if let Ok(id) = HeaderValue::from_str(&session.id) {
@@ -144,7 +145,7 @@ fn prime_if_supported(reader: EventStream, session: &HttpSession) -> EventStream
 
 /// GET: opens the session's own stream, or resumes any of its streams.
 pub(super) fn open_stream(site: &HttpSite, request: &HttpRequest) -> HttpResult {
-    if !has_session(site, request) {
+    if !has_session(request) {
         return Ok(responses::method_not_allowed("POST"));
     }
     check_accept(request, &["text/event-stream"])?;
@@ -164,7 +165,7 @@ pub(super) fn open_stream(site: &HttpSite, request: &HttpRequest) -> HttpResult 
 
 /// DELETE: ends a session.
 pub(super) fn end_session(site: &HttpSite, request: &HttpRequest) -> HttpResult {
-    if !has_session(site, request) {
+    if !has_session(request) {
         return Ok(responses::method_not_allowed("POST"));
     }
     let session = find_session(site, request)?;
@@ -173,6 +174,6 @@ pub(super) fn end_session(site: &HttpSite, request: &HttpRequest) -> HttpResult 
 }
 
 /// Reports whether a request belongs to a session. Requests of a stateless revision never do.
-fn has_session(site: &HttpSite, request: &HttpRequest) -> bool {
-    site.service.has_sessions() && request.header(SESSION_ID).is_some() && !is_self_describing(request, None)
+fn has_session(request: &HttpRequest) -> bool {
+    request.client.service.has_sessions() && request.header(SESSION_ID).is_some() && !is_self_describing(request, None)
 }
