@@ -273,6 +273,18 @@ pub const PROVIDER: &[ConfigField] = &[
     field("ca", ConfigFieldKind::Templates, "PEM files of CA certificates trusted in addition to the system's."),
 ];
 
+/// Keys of a profile of `wharf serve`.
+pub const PROFILE: &[ConfigField] = &[
+    field("servers", ConfigFieldKind::Texts, "Servers to serve, by name or glob; all by default."),
+    field("tools", ConfigFieldKind::Texts, "Tools to serve, as `<server>__<tool>`, by name or glob; all by default."),
+    field("excludeTools", ConfigFieldKind::Texts, "Tools not to serve; takes precedence over `tools`."),
+    field(
+        "names",
+        ConfigFieldKind::Choice(&["server", "plain"]),
+        "Names of tools and prompts: `<server>__<name>`, or the server's own; `server`.",
+    ),
+];
+
 /// Keys that are valid in the user's own files only.
 pub const USER: &[ConfigField] = &[
     field(
@@ -302,4 +314,5 @@ pub const USER: &[ConfigField] = &[
     ),
     field("model", ConfigFieldKind::Text, "The model of the agent: `provider/model`, or either alone. See agent.md."),
     field("providers", ConfigFieldKind::Objects(PROVIDER), "Model providers, by a custom or built-in name."),
+    field("profiles", ConfigFieldKind::Objects(PROFILE), "Profiles of `wharf serve`, by name. See serve.md."),
 ];

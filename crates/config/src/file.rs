@@ -7,11 +7,11 @@ use std::sync::Arc;
 use wharf_spec::{InvalidServerName, ServerName, closest_name};
 
 use crate::entry::{self, EntryContent, ParsedEntry, backoff};
-use crate::fields::{BACKOFF, ConfigField, ConfigFieldKind, FILE, MCP, RULE, USER};
+use crate::fields::{BACKOFF, ConfigField, ConfigFieldKind, FILE, MCP, PROFILE, RULE, USER};
 use crate::layer::Layer;
 use crate::location::SourceLocation;
 use crate::provider::{self, ParsedProvider};
-use crate::settings::{GlobalSettings, RuleText};
+use crate::settings::{GlobalSettings, ProfileSettings, RuleText};
 use crate::tree::{ConfigMember, ConfigNode, ConfigValue, TextPosition};
 use crate::validate::{ValidatedObject, ValidationFault, displayed_key, validate_object};
 use crate::{ConfigProblem, ProblemSeverity};
@@ -83,6 +83,7 @@ impl FileInterpreter<'_> {
         self.deny_unread_rules(members, fields.member("permissions"));
         let expands = fields.flag("expandEnv").unwrap_or(true);
         self.providers(&fields, expands);
+        self.profiles(&fields);
         let mcp = validate_object(fields.map("mcp"), &[MCP]);
         self.report_key_problems(&mcp);
         let own = self.global_settings(&mcp);
@@ -173,6 +174,42 @@ impl FileInterpreter<'_> {
             self.content.problems.extend(provider.as_ref().err().into_iter().flatten().cloned());
             self.content.settings.providers.push((member.key.clone(), provider));
         }
+    }
+
+    /// Reads the profiles of `wharf serve`. An invalid profile affects no other, and cannot be used.
+    fn profiles(&mut self, fields: &ValidatedObject<'_>) {
+        if self.layer.needs_approval() {
+            return;
+        }
+        let mut names = HashSet::new();
+        for member in fields.map("profiles").iter().filter(|member| names.insert(&member.key)) {
+            let profile = self.profile(member);
+            self.content.settings.profiles.push((member.key.clone(), profile));
+        }
+    }
+
+    fn profile(&mut self, member: &ConfigMember) -> Result<ProfileSettings, Vec<ConfigProblem>> {
+        let ConfigValue::Map(members) = &member.node.value else {
+            let name = displayed_key(&member.key);
+            let text = format!("`{name}` is {}, not an object", member.node.value.type_name());
+            let fault = ValidationFault::new("wrong_type", member.node.at, text);
+            self.push_problem(&fault, ProblemSeverity::Error, None);
+            return Err(vec![self.problem(&fault, ProblemSeverity::Error, None)]);
+        };
+        let fields = validate_object(members, &[PROFILE]);
+        // An unknown key may be a restriction that is misspelt.
+        let faults: Vec<_> = fields.faults.iter().cloned().chain(entry::unknown_key_faults(&fields, PROFILE)).collect();
+        if !faults.is_empty() {
+            faults.iter().for_each(|fault| self.push_problem(fault, ProblemSeverity::Error, None));
+            return Err(faults.iter().map(|fault| self.problem(fault, ProblemSeverity::Error, None)).collect());
+        }
+        let texts = |name: &str| fields.texts(name).into_iter().map(|(text, _)| text.to_owned()).collect();
+        Ok(ProfileSettings {
+            servers: texts("servers"),
+            tools: texts("tools"),
+            exclude_tools: texts("excludeTools"),
+            plain_names: fields.text("names").map(|(names, _)| names == "plain"),
+        })
     }
 
     /// Reports problems inside a setting.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::fields::{BACKOFF, ConfigField, ConfigFieldKind, FILE, MCP, OAUTH, PROVIDER, RULE, SERVER, USER};
+use crate::fields::{BACKOFF, ConfigField, ConfigFieldKind, FILE, MCP, OAUTH, PROFILE, PROVIDER, RULE, SERVER, USER};
 
 /// Returns Markdown tables of all configuration keys, as included in the documentation.
 pub fn render_key_reference() -> String {
@@ -16,6 +16,7 @@ pub fn render_key_reference() -> String {
         ("A rule of `permissions`", RULE),
         ("Settings, in your own files only", USER),
         ("A provider of `providers`", PROVIDER),
+        ("A profile of `profiles`", PROFILE),
     ] {
         section(&mut text, heading, fields);
     }

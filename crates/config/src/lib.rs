@@ -72,5 +72,5 @@ pub use server_definition::{
     ConfiguredServer, HttpDefinition, OauthDefinition, ServerApproval, ServerDefinition, SourcedValue, StdioDefinition,
     TransportDefinition,
 };
-pub use settings::{GlobalSettings, RuleText};
+pub use settings::{GlobalSettings, ProfileSettings, RuleText};
 pub use watch::ConfigWatcher;

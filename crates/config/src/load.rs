@@ -390,4 +390,10 @@ fn merge_settings(lower: &mut GlobalSettings, higher: GlobalSettings) {
             None => lower.providers.push((name, provider)),
         }
     }
+    for (name, profile) in higher.profiles {
+        match lower.profiles.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, lower)) => *lower = profile,
+            None => lower.profiles.push((name, profile)),
+        }
+    }
 }

@@ -33,6 +33,8 @@ pub struct GlobalSettings {
     pub model: Option<String>,
     /// `providers`, in order of first mention. A provider of a higher layer replaces the one of a lower layer.
     pub providers: Vec<(String, Result<ProviderSettings, Vec<ConfigProblem>>)>,
+    /// `profiles`, in order of first mention. A profile of a higher layer replaces the one of a lower layer.
+    pub profiles: Vec<(String, Result<ProfileSettings, Vec<ConfigProblem>>)>,
     /// `permissions` of all layers. Rules of a project may only deny and ask.
     pub rules: Vec<RuleText>,
     /// Set if a file of the user cannot be read or has a newer version. Its denials are unknown, so no tool should be
@@ -40,6 +42,20 @@ pub struct GlobalSettings {
     pub unread: bool,
     /// File to which permanent permissions are written.
     pub rule_file: PathBuf,
+}
+
+/// What `wharf serve` offers to the clients of a profile.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProfileSettings {
+    /// Globs of the servers. Empty selects all.
+    pub servers: Vec<String>,
+    /// Globs of the tools, as `<server>__<tool>`. Empty selects all.
+    pub tools: Vec<String>,
+    /// Globs of the tools to leave out.
+    pub exclude_tools: Vec<String>,
+    /// Set if tools and prompts keep their servers' names.
+    pub plain_names: Option<bool>,
 }
 
 /// A permission rule as written in a file.
