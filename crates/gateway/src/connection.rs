@@ -20,6 +20,7 @@ use crate::gateway::GatewayShared;
 use crate::list_changes;
 use crate::questions::SessionQuestions;
 use crate::requests::{self, ClientRequest};
+use crate::resource_updates::SessionSubscriptions;
 use crate::responses::{error_response, result_response};
 use crate::route::ClientFacts;
 use crate::running_requests::{RunningRequests, StartRefusal};
@@ -39,6 +40,7 @@ pub(crate) struct GatewayConnection {
     client: Mutex<ClientState>,
     running: Arc<RunningRequests>,
     questions: Arc<SessionQuestions>,
+    subscriptions: Arc<SessionSubscriptions>,
 }
 
 /// What is known of a client.
@@ -59,14 +61,15 @@ struct ClientState {
 impl GatewayConnection {
     pub fn session(shared: Arc<GatewayShared>, principal: Principal, number: u64) -> Self {
         let client = Mutex::default();
-        let (running, questions) = (Arc::default(), Arc::default());
-        Self { shared, principal, era: Era::Handshake, number, client, running, questions }
+        let (running, questions, subscriptions) = (Arc::default(), Arc::default(), Arc::default());
+        Self { shared, principal, era: Era::Handshake, number, client, running, questions, subscriptions }
     }
 
     pub fn stateless(shared: Arc<GatewayShared>, principal: Principal, number: u64) -> Self {
         let client = ClientState { revision: Some(Revision::LATEST_STATELESS), ..ClientState::default() };
-        let (running, questions) = (Arc::default(), Arc::default());
-        Self { shared, principal, era: Era::Stateless, number, client: Mutex::new(client), running, questions }
+        let (running, questions, subscriptions) = (Arc::default(), Arc::default(), Arc::default());
+        let client = Mutex::new(client);
+        Self { shared, principal, era: Era::Stateless, number, client, running, questions, subscriptions }
     }
 
     fn client(&self) -> MutexGuard<'_, ClientState> {
@@ -165,6 +168,7 @@ impl GatewayConnection {
             shared: Arc::clone(&self.shared),
             client: self.client_facts(&message),
             questions: Arc::clone(&self.questions),
+            subscriptions: Arc::clone(&self.subscriptions),
             id: id.clone(),
             message,
             out: Arc::clone(&out),
@@ -297,6 +301,8 @@ impl ClientConnection for GatewayConnection {
 
     fn close(&self) {
         self.running.close();
+        let subscriptions = std::mem::take(&mut *self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(subscriptions);
         let mut client = self.client();
         client.outbox = None;
         if let Some(announcer) = client.announcer.take() {
@@ -338,7 +344,7 @@ fn start_error(refusal: StartRefusal) -> RpcError {
 fn capabilities(revision: Revision) -> Value {
     let mut capabilities = json!({
         "tools": {"listChanged": true},
-        "resources": {"listChanged": true},
+        "resources": {"listChanged": true, "subscribe": true},
         "prompts": {"listChanged": true},
         "logging": {},
     });

@@ -19,6 +19,7 @@ use crate::connection::GatewayConnection;
 use crate::conversation::ParkedCalls;
 use crate::instances::{InstanceFactory, InstanceKey, InstanceLimits, Instances};
 use crate::questions::{GatewayAsker, PendingQuestions};
+use crate::resource_updates::ResourceUpdates;
 use crate::route::RouteTable;
 use crate::sealed::SealingKey;
 
@@ -81,6 +82,7 @@ pub(crate) struct GatewayShared {
     pub routes: RouteTable,
     pub parked: ParkedCalls,
     pub instances: Arc<Instances>,
+    pub updates: ResourceUpdates,
     questions: PendingQuestions,
     view: ArcSwapOption<CatalogView>,
 }
@@ -126,6 +128,7 @@ impl GatewayBuilder {
             routes: RouteTable::new(questions.clone(), options.question_timeout),
             parked: ParkedCalls::new(options.question_timeout),
             instances: Arc::new(Instances::new(factory, limits, runtime.clone())),
+            updates: ResourceUpdates::default(),
             host,
             options,
             runtime,

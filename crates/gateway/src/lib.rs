@@ -25,6 +25,7 @@ mod progress;
 mod questions;
 mod request_state;
 mod requests;
+mod resource_updates;
 mod responses;
 mod route;
 mod running_requests;

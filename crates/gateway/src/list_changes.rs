@@ -1,5 +1,6 @@
 //! Tells clients that a list has changed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use crate::catalog_view::CatalogView;
 use crate::errors::{invalid_params, rpc_error};
 use crate::gateway::GatewayShared;
 use crate::requests::ClientRequest;
+use crate::resource_updates::{self, MAX_SUBSCRIPTIONS, ResourceSubscription};
 use crate::responses::notification;
 
 /// Time to wait for further changes before one is announced.
@@ -35,13 +37,17 @@ pub(crate) async fn listen(request: &ClientRequest) -> Result<RawJson, RpcError>
     let wanted: Map<String, Value> =
         request.param("notifications")?.ok_or_else(|| invalid_params("`notifications` must be an object"))?;
     let is_wanted = |name: &str| wanted.get(name) == Some(&Value::Bool(true));
-    let granted: Map<String, Value> =
+    let mut granted: Map<String, Value> =
         LISTS.iter().filter(|(name, _)| is_wanted(name)).map(|(name, _)| ((*name).to_owned(), true.into())).collect();
     let id: Value = serde_json::from_slice(&request.id).unwrap_or_default();
     let send = |method: &str, mut params: Value| {
         params["_meta"] = json!({"io.modelcontextprotocol/subscriptionId": id});
         request.out.send(notification(method, &params));
     };
+    let subscriptions = watch_resources(request, &wanted, &id).await?;
+    if !subscriptions.is_empty() {
+        granted.insert("resourceSubscriptions".to_owned(), subscriptions.keys().map(String::as_str).collect());
+    }
     send("notifications/subscriptions/acknowledged", json!({ "notifications": granted }));
     follow(&request.shared, |changed| {
         if LISTS.iter().any(|(name, method)| *method == changed && granted.contains_key(*name)) {
@@ -50,6 +56,30 @@ pub(crate) async fn listen(request: &ClientRequest) -> Result<RawJson, RpcError>
     })
     .await;
     Err(rpc_error(wharf::wire::code::INTERNAL, "the gateway is closing"))
+}
+
+/// Subscribes to the resources that a listen names. Those that their servers do not watch are left out.
+async fn watch_resources(
+    request: &ClientRequest,
+    wanted: &Map<String, Value>,
+    id: &Value,
+) -> Result<BTreeMap<String, ResourceSubscription>, RpcError> {
+    let uris = wanted.get("resourceSubscriptions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    if uris.len() > MAX_SUBSCRIPTIONS {
+        return Err(invalid_params(format!("a listen names {MAX_SUBSCRIPTIONS} resources at most")));
+    }
+    let mut granted = BTreeMap::new();
+    for uri in uris.iter().filter_map(Value::as_str) {
+        let (out, id) = (Arc::clone(&request.out), id.clone());
+        let send = move |uri: &str| {
+            let params = json!({"uri": uri, "_meta": {"io.modelcontextprotocol/subscriptionId": id}});
+            out.send(notification("notifications/resources/updated", &params));
+        };
+        if let Ok(subscription) = resource_updates::subscribe(request, uri, Box::new(send)).await {
+            granted.insert(uri.to_owned(), subscription);
+        }
+    }
+    Ok(granted)
 }
 
 /// Calls `report` with the notification of each list whose content has changed.

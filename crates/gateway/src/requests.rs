@@ -15,6 +15,7 @@ use crate::errors::{host_error, invalid_params, rpc_error_with, unknown_method};
 use crate::gateway::GatewayShared;
 use crate::list_changes;
 use crate::questions::SessionQuestions;
+use crate::resource_updates::{self, SessionSubscriptions};
 use crate::responses::{for_handshake_client, list_result, with_cache_hint};
 use crate::route::ClientFacts;
 use crate::upstream::{CallTarget, box_future, prompt_params, read_params};
@@ -25,6 +26,8 @@ pub(crate) struct ClientRequest {
     pub client: ClientFacts,
     /// The open questions to the client of a session.
     pub questions: Arc<SessionQuestions>,
+    /// The resources that a session subscribes to.
+    pub subscriptions: Arc<SessionSubscriptions>,
     /// The raw id.
     pub id: Bytes,
     pub message: ClientMessage,
@@ -43,6 +46,7 @@ pub(crate) fn is_known(era: Era, method: &str) -> bool {
         | "prompts/get"
         | "completion/complete" => true,
         "subscriptions/listen" => era == Era::Stateless,
+        "resources/subscribe" | "resources/unsubscribe" => era == Era::Handshake,
         _ => false,
     }
 }
@@ -60,6 +64,8 @@ pub(crate) async fn answer(request: &ClientRequest) -> Result<RawJson, RpcError>
         "prompts/get" => request.get_prompt().await,
         "completion/complete" => request.complete().await,
         "subscriptions/listen" => list_changes::listen(request).await,
+        "resources/subscribe" => resource_updates::subscribe_session(request).await,
+        "resources/unsubscribe" => resource_updates::unsubscribe_session(request),
         method => Err(unknown_method(method)),
     }
 }
@@ -98,18 +104,23 @@ impl ClientRequest {
 
     async fn read_resource(&self) -> Result<RawJson, RpcError> {
         let uri: String = self.required("uri")?;
-        let view = self.shared.started_view().await;
-        let listed = view.resource(&uri).cloned();
-        let by_template = || self.shared.template_server(&uri).map(|server| (server, uri.clone()));
-        let Some((server, own)) = listed.or_else(by_template) else {
-            let code = if self.client.era == Era::Stateless { code::INVALID_PARAMS } else { code::RESOURCE_NOT_FOUND };
-            return Err(rpc_error_with(code, "unknown resource", &json!({ "uri": uri })));
-        };
+        let (server, own) = self.find_resource(&uri).await?;
         let target = CallTarget::Request { server, method: "resources/read", params: read_params(&own), name: own };
         let result = conversation::answer(self, target).await?;
         Ok(match self.client.era {
             Era::Handshake => result,
             Era::Stateless => with_cache_hint(result),
+        })
+    }
+
+    /// Finds the server of a resource, and the resource's URI there.
+    pub async fn find_resource(&self, uri: &str) -> Result<(ServerName, String), RpcError> {
+        let view = self.shared.started_view().await;
+        let listed = view.resource(uri).cloned();
+        let by_template = || self.shared.template_server(uri).map(|server| (server, uri.to_owned()));
+        listed.or_else(by_template).ok_or_else(|| {
+            let code = if self.client.era == Era::Stateless { code::INVALID_PARAMS } else { code::RESOURCE_NOT_FOUND };
+            rpc_error_with(code, "unknown resource", &json!({ "uri": uri }))
         })
     }
 
@@ -183,7 +194,7 @@ impl ClientRequest {
         decoded.map_err(|_| invalid_params(format!("`{name}` has the wrong type")))
     }
 
-    fn required<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, RpcError> {
+    pub fn required<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, RpcError> {
         self.param(name)?.ok_or_else(|| invalid_params(format!("`{name}` is missing")))
     }
 }

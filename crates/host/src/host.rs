@@ -25,6 +25,7 @@ use crate::error::HostError;
 use crate::events::EventReceiver;
 use crate::lister::ListingMode;
 use crate::resource_subscriptions::ResourceSubscriptions;
+use crate::resource_watch::ResourceWatch;
 use crate::section_publishing::SectionSource;
 use crate::server::{DesiredServer, EffectiveSettings, Server};
 use crate::server_set::{self, LocalEntry, LocalServers, ServerSetChanges};
@@ -327,6 +328,27 @@ impl Host {
         let arguments = access::rule_arguments(&server, uri);
         let access = ServerAccess { tool: access::READ_RESOURCE_TOOL, server: &server, arguments: &arguments, caller };
         context.permit_uri(access, uri, None).await.map(|_| ())
+    }
+
+    /// Subscribes to a resource, if the gate permits it. All subscribers to a resource share one subscription at its
+    /// server, which outlives the connection. Changes are published as
+    /// [`Event::ResourceUpdated`](crate::Event::ResourceUpdated).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the server is unknown or not ready in time, the gate refuses the access, or the server does
+    /// not report changes of the resource.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel-safe: dropping the future ends the subscription.
+    pub async fn watch_resource(
+        &self,
+        server: &ServerName,
+        uri: &str,
+        caller: &ToolCaller,
+    ) -> Result<ResourceWatch, HostError> {
+        self.context().watch_resource(server, uri, caller).await
     }
 
     /// Returns the refusal if a rule denies everything a server offers: its tools, resources and prompts. See

@@ -282,6 +282,20 @@ impl StatelessClient {
         Self { pipe, address, capabilities, log_level: None, notifications, requests: 0 }
     }
 
+    /// Sends a request on the pipe and does not wait for its response.
+    pub async fn send(&mut self, method: &str, mut params: Value) {
+        self.requests += 1;
+        params["_meta"][format!("{PREFIX}protocolVersion")] = "2026-07-28".into();
+        params["_meta"][format!("{PREFIX}clientCapabilities")] = self.capabilities.clone();
+        let request = json!({"jsonrpc": "2.0", "id": self.requests, "method": method, "params": params});
+        self.pipe.as_mut().unwrap().send(request).await;
+    }
+
+    /// Returns the next message on the pipe.
+    pub async fn next(&mut self) -> Value {
+        self.pipe.as_mut().unwrap().next().await
+    }
+
     /// Sends a request and returns its response.
     pub async fn call(&mut self, method: &str, mut params: Value) -> Value {
         self.requests += 1;

@@ -208,3 +208,39 @@ async fn capabilities_of_the_caller_are_declared_with_each_call() {
     session.close().await;
     fixture.close().await;
 }
+
+/// All subscribers share one subscription at the server, and it ends with the last one.
+#[tokio::test]
+async fn resource_updates_reach_the_subscribers_of_both_eras() {
+    for era in [Era::Handshake, Era::Stateless] {
+        let fixture = Fixture::new(era, Transport::Stdio, options(LONG)).await;
+        let mut session = fixture.session(json!({})).await;
+        session.request(1, "resources/subscribe", json!({"uri": "ask://plain"})).await;
+        assert_eq!(session.response(1).await["result"], json!({}));
+        session.request(2, "resources/subscribe", json!({"uri": "ask://none"})).await;
+        assert_eq!(session.response(2).await["error"]["code"], -32002);
+        let mut listener = fixture.stateless(json!({}));
+        let wanted = json!({"resourceSubscriptions": ["ask://plain", "ask://none"]});
+        listener.send("subscriptions/listen", json!({ "notifications": wanted })).await;
+        let acknowledged = listener.next().await;
+        let granted = json!({"resourceSubscriptions": ["ask://plain"]});
+        assert_eq!(acknowledged["params"]["notifications"], granted, "{acknowledged}");
+        session.request(3, "tools/call", call("update")).await;
+        let updated = session.find(|message| message["method"] == "notifications/resources/updated").await;
+        assert_eq!(updated["params"]["uri"], "ask://plain");
+        let updated = listener.next().await;
+        assert_eq!(updated["params"]["uri"], "ask://plain", "{updated}");
+        assert_eq!(updated["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 1);
+        if era == Era::Handshake {
+            assert_eq!(fixture.received.count("resources/subscribe"), 1);
+            session.request(4, "resources/unsubscribe", json!({"uri": "ask://plain"})).await;
+            session.find(|message| message["id"] == 4).await;
+            listener.close().await;
+            fixture.received.wait_for("resources/unsubscribe").await;
+        } else {
+            listener.close().await;
+        }
+        session.close().await;
+        fixture.close().await;
+    }
+}

@@ -59,7 +59,13 @@ impl ReceivedMessages {
 pub fn add_server(builder: HostBuilder, era: Era, received: &ReceivedMessages) -> HostBuilder {
     let received = received.clone();
     let factory: LocalFactory = Arc::new(move || {
-        Ok(Box::new(AskingServer { era, received: received.clone(), capabilities: Value::Null, calls: HashMap::new() }))
+        Ok(Box::new(AskingServer {
+            era,
+            received: received.clone(),
+            capabilities: Value::Null,
+            listen: Value::Null,
+            calls: HashMap::new(),
+        }))
     });
     builder.local_with(ServerName::new("s").unwrap(), ServerSettings::default(), factory)
 }
@@ -69,6 +75,8 @@ struct AskingServer {
     received: ReceivedMessages,
     /// What the client has declared in its handshake.
     capabilities: Value,
+    /// Id of the last listen.
+    listen: Value,
     /// The calls that wait for an answer, by the id of the question.
     calls: HashMap<String, Value>,
 }
@@ -88,14 +96,19 @@ impl LocalServer for AskingServer {
 
 impl AskingServer {
     fn handle(&mut self, message: &Value, out: &ClientSender) {
+        if message["params"]["name"] == "update" {
+            let params = self.with_subscription(json!({"uri": "ask://plain"}));
+            let updated = json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": params});
+            out.send(updated.to_string());
+        }
         let reply =
             |result: Value| out.send(json!({"jsonrpc": "2.0", "id": message["id"], "result": result}).to_string());
         let refuse = |code: i64| {
             let error = json!({"code": code, "message": "refused"});
             out.send(json!({"jsonrpc": "2.0", "id": message["id"], "error": error}).to_string());
         };
-        let offered = json!({"tools": {}, "prompts": {}, "resources": {}, "logging": {}});
-        let names = ["form", "page", "sampling", "roots", "log", "plain"];
+        let offered = json!({"tools": {}, "prompts": {}, "resources": {"subscribe": true}, "logging": {}});
+        let names = ["form", "page", "sampling", "roots", "log", "plain", "update"];
         match (message["method"].as_str(), self.era) {
             (Some("server/discover"), Era::Stateless) => {
                 reply(
@@ -119,7 +132,15 @@ impl AskingServer {
                 reply(json!({"resources": names.iter().map(resource).collect::<Vec<_>>()}));
             }
             (Some("resources/templates/list"), _) => reply(json!({"resourceTemplates": []})),
-            (Some("logging/setLevel"), _) => reply(json!({})),
+            (Some("logging/setLevel" | "resources/subscribe" | "resources/unsubscribe"), Era::Handshake) => {
+                reply(json!({}));
+            }
+            (Some("subscriptions/listen"), Era::Stateless) => {
+                self.listen = message["id"].clone();
+                let params = self.with_subscription(json!({"notifications": message["params"]["notifications"]}));
+                let method = "notifications/subscriptions/acknowledged";
+                out.send(json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string());
+            }
             (Some("tools/call" | "prompts/get" | "resources/read"), Era::Handshake) => {
                 self.ask_by_request(message, out)
             }
@@ -135,6 +156,14 @@ impl AskingServer {
             (Some(method), _) if !method.starts_with("notifications/") => refuse(-32601),
             _ => {}
         }
+    }
+
+    /// Adds the id of the listen, which notifications of the stateless era name.
+    fn with_subscription(&self, mut params: Value) -> Value {
+        if self.era == Era::Stateless {
+            params["_meta"]["io.modelcontextprotocol/subscriptionId"] = self.listen.clone();
+        }
+        params
     }
 
     fn ask_by_request(&mut self, call: &Value, out: &ClientSender) {

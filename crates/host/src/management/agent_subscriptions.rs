@@ -92,6 +92,21 @@ impl AgentSubscriptions {
         Some((PendingSubscription { watches: self, server, uri, kept: false }, version))
     }
 
+    /// Counts a subscriber of a resource. Returns the version of the request that includes it, or `None` if the limit is
+    /// reached.
+    pub(crate) fn hold(&self, server: &Server, uri: &str) -> Option<u64> {
+        let _table = self.lock();
+        let version = server.watched.subscribe(uri)?;
+        server.usage.set_holds(server.watched.len());
+        Some(version)
+    }
+
+    /// Ends what [`AgentSubscriptions::hold`] has counted.
+    pub(crate) fn release(&self, server: &Server, uri: &str) {
+        let _table = self.lock();
+        release_resource(server, uri);
+    }
+
     /// Ends the selected subscriptions and returns their number.
     pub(super) fn end_matching(&self, which: &SubscriptionSelector<'_>) -> usize {
         self.end_where(|number, watch| which.matches(number, watch)).len()
