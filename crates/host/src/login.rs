@@ -96,7 +96,8 @@ impl HostContext {
 
     /// Returns a browser that asks for consent before it opens a page.
     fn consent_prompting_browser(self: &Arc<Self>, server: &Server) -> Option<Arc<dyn LoginBrowser>> {
-        let (make, asker) = (self.options.visitors.as_ref()?, self.asker.clone()?);
+        let asker = self.asker.clone().filter(|asker| asker.supports_logins())?;
+        let make = self.options.visitors.as_ref()?;
         let visitor = make(&server.name, server.endpoint.http()?);
         let person = LoginPrompter { asker, context: Arc::downgrade(self), server: server.name.clone() };
         Some(Arc::new(ConsentPromptingBrowser { visitor, person }))

@@ -58,6 +58,10 @@ impl Asker for GatewayAsker {
     fn supports_elicitation(&self) -> bool {
         false
     }
+
+    fn supports_logins(&self) -> bool {
+        false
+    }
 }
 
 async fn ask_client(route: Arc<CallRoute>, ask: PermissionAsk, mut reply: AskReply<PermissionAnswer>) {
