@@ -17,6 +17,7 @@ mod export;
 mod help;
 mod hold;
 mod import;
+mod key;
 pub mod logout;
 mod logs;
 mod man;
@@ -148,6 +149,8 @@ enum TopLevelCommand {
     Release(release::ReleaseArgs),
     /// Revoke an approval
     Revoke(approve::RevokeArgs),
+    /// Manage the keys of clients of `wharf serve`
+    Key(key::KeyArgs),
     /// Watch a server and print its changes
     Subscribe(subscribe::SubscribeArgs),
     /// Make a running wharf reload its configuration
@@ -295,6 +298,7 @@ impl Cli {
             TopLevelCommand::Secret(args) => {
                 session::run(context, &args.common(), async |on| secret::run(&args, on).await)
             }
+            TopLevelCommand::Key(args) => session::run(context, &args.common(), async |on| key::run(&args, on).await),
             TopLevelCommand::Auth(args) => session::run(context, &args.common(), async |on| auth::run(&args, on).await),
             TopLevelCommand::Logout(args) => {
                 session::run(context, &args.common(), async |on| logout::run(&args, on).await)

@@ -9,7 +9,7 @@ use wharf::catalog::{Catalog, Section};
 use wharf::spec::{ServerName, ToolId};
 use wharf::wire::{JsonLimits, object_members};
 
-use crate::gateway::GatewayOptions;
+use crate::client_view::ViewOptions;
 
 /// Maximum number of entries on a page.
 const MAX_PAGE_ENTRIES: usize = 1000;
@@ -49,7 +49,7 @@ pub(crate) struct EntryPage<'a> {
 }
 
 impl CatalogView {
-    pub fn new(catalog: &Catalog, options: &GatewayOptions) -> Self {
+    pub fn new(catalog: &Catalog, options: &ViewOptions) -> Self {
         let names = options.names;
         let mut view = Self {
             version: catalog.version(),
@@ -62,7 +62,7 @@ impl CatalogView {
             resource_ids: HashMap::new(),
         };
         for tool in catalog.visible_tools() {
-            if !options.offers(&tool.id.server) {
+            if !options.profile.offers_tool(&tool.id) {
                 continue;
             }
             let name = match names {
@@ -77,7 +77,7 @@ impl CatalogView {
             view.tools.0.push(entry);
             view.tool_ids.insert(name, (tool.id.clone(), tool.definition.input_schema.clone()));
         }
-        let sections = catalog.sections().iter().filter(|section| options.offers(&section.server));
+        let sections = catalog.sections().iter().filter(|section| options.profile.offers_server(&section.server));
         sections.for_each(|section| view.add_section(section, names));
         view
     }

@@ -15,8 +15,9 @@ use wharf::wire::{Era, JsonLimits, LogLevel, Revision, RpcError, code, object_me
 use wharf_serve::{ClientConnection, ClientMessage, MessageKind, Outbox, OutgoingMessage};
 
 use crate::client_class::ClientClass;
+use crate::client_view::ClientView;
 use crate::errors::{invalid_params, rpc_error, rpc_error_with, unknown_method};
-use crate::gateway::GatewayShared;
+use crate::gateway::{Gateway, GatewayShared};
 use crate::list_changes;
 use crate::questions::SessionQuestions;
 use crate::requests::{self, ClientRequest};
@@ -33,6 +34,7 @@ const MAX_BATCH_MESSAGES: usize = 100;
 
 pub(crate) struct GatewayConnection {
     shared: Arc<GatewayShared>,
+    view: Arc<ClientView>,
     principal: Principal,
     era: Era,
     /// Number of the connection in its gateway.
@@ -41,6 +43,13 @@ pub(crate) struct GatewayConnection {
     running: Arc<RunningRequests>,
     questions: Arc<SessionQuestions>,
     subscriptions: Arc<SessionSubscriptions>,
+}
+
+/// What identifies a connection.
+struct ConnectionFacts {
+    principal: Principal,
+    number: u64,
+    era: Era,
 }
 
 /// What is known of a client.
@@ -59,17 +68,21 @@ struct ClientState {
 }
 
 impl GatewayConnection {
-    pub fn session(shared: Arc<GatewayShared>, principal: Principal, number: u64) -> Self {
-        let client = Mutex::default();
-        let (running, questions, subscriptions) = (Arc::default(), Arc::default(), Arc::default());
-        Self { shared, principal, era: Era::Handshake, number, client, running, questions, subscriptions }
+    pub fn session(gateway: &Gateway, principal: Principal, number: u64) -> Self {
+        Self::new(gateway, ConnectionFacts { principal, number, era: Era::Handshake }, ClientState::default())
     }
 
-    pub fn stateless(shared: Arc<GatewayShared>, principal: Principal, number: u64) -> Self {
+    pub fn stateless(gateway: &Gateway, principal: Principal, number: u64) -> Self {
         let client = ClientState { revision: Some(Revision::LATEST_STATELESS), ..ClientState::default() };
+        Self::new(gateway, ConnectionFacts { principal, number, era: Era::Stateless }, client)
+    }
+
+    fn new(gateway: &Gateway, facts: ConnectionFacts, client: ClientState) -> Self {
+        let (shared, view) = gateway.parts();
+        let ConnectionFacts { principal, number, era } = facts;
         let (running, questions, subscriptions) = (Arc::default(), Arc::default(), Arc::default());
         let client = Mutex::new(client);
-        Self { shared, principal, era: Era::Stateless, number, client, running, questions, subscriptions }
+        Self { shared, view, principal, era, number, client, running, questions, subscriptions }
     }
 
     fn client(&self) -> MutexGuard<'_, ClientState> {
@@ -153,7 +166,8 @@ impl GatewayConnection {
     fn announce_changes(&self) {
         let mut client = self.client();
         if let (Some(_), Some(outbox), None) = (client.revision, &client.outbox, &client.announcer) {
-            let announcing = list_changes::announce(Arc::clone(&self.shared), Arc::clone(outbox));
+            let announcing =
+                list_changes::announce(Arc::clone(&self.shared), Arc::clone(&self.view), Arc::clone(outbox));
             client.announcer = Some(self.shared.runtime.spawn(announcing).abort_handle());
         }
     }
@@ -166,6 +180,7 @@ impl GatewayConnection {
         };
         let request = ClientRequest {
             shared: Arc::clone(&self.shared),
+            view: Arc::clone(&self.view),
             client: self.client_facts(&message),
             questions: Arc::clone(&self.questions),
             subscriptions: Arc::clone(&self.subscriptions),
@@ -282,7 +297,7 @@ impl ClientConnection for GatewayConnection {
     }
 
     fn input_schema(&self, tool: &str) -> Option<RawJson> {
-        self.shared.view().input_schema(tool)
+        self.view.current().input_schema(tool)
     }
 
     fn revision(&self) -> Option<Revision> {

@@ -4,17 +4,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
 use tokio::runtime::Handle;
-use tokio::time::timeout;
-use wharf::spec::ServerName;
 use wharf::tools::Principal;
 use wharf::wire::LogMessage;
 use wharf::{Host, HostBuilder, LogSink, RequestSource};
 use wharf_serve::{ClientConnection, HeaderMap, Service};
 
 use crate::bridge::MAX_PARKED_TIME;
-use crate::catalog_view::{CatalogView, NameScheme};
+use crate::catalog_view::NameScheme;
+use crate::client_view::{ClientView, ViewOptions};
 use crate::connection::GatewayConnection;
 use crate::conversation::ParkedCalls;
 use crate::instances::{InstanceFactory, InstanceKey, InstanceLimits, Instances};
@@ -22,9 +20,6 @@ use crate::questions::{GatewayAsker, PendingQuestions};
 use crate::resource_updates::ResourceUpdates;
 use crate::route::RouteTable;
 use crate::sealed::SealingKey;
-
-/// Maximum time that the first lists wait for servers that are starting. Later tools are announced as a change.
-const STARTUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Options of a gateway.
 #[derive(Debug, Clone)]
@@ -42,8 +37,6 @@ pub struct GatewayOptions {
     pub max_instances: usize,
     /// Time after which an unused instance is closed.
     pub instance_idle_timeout: Duration,
-    /// Servers to offer. Empty offers all servers of the host.
-    pub servers: Vec<String>,
 }
 
 impl Default for GatewayOptions {
@@ -55,15 +48,7 @@ impl Default for GatewayOptions {
             question_timeout: MAX_PARKED_TIME,
             max_instances: 4,
             instance_idle_timeout: Duration::from_secs(60),
-            servers: Vec::new(),
         }
-    }
-}
-
-impl GatewayOptions {
-    /// Reports whether clients may use a server.
-    pub(crate) fn offers(&self, server: &ServerName) -> bool {
-        self.servers.is_empty() || self.servers.iter().any(|offered| offered == server.as_str())
     }
 }
 
@@ -71,6 +56,7 @@ impl GatewayOptions {
 #[derive(Clone)]
 pub struct Gateway {
     shared: Arc<GatewayShared>,
+    view: Arc<ClientView>,
 }
 
 /// What all connections share.
@@ -84,7 +70,6 @@ pub(crate) struct GatewayShared {
     pub instances: Arc<Instances>,
     pub updates: ResourceUpdates,
     questions: PendingQuestions,
-    view: ArcSwapOption<CatalogView>,
 }
 
 /// Builder of a [`Gateway`].
@@ -133,13 +118,14 @@ impl GatewayBuilder {
             options,
             runtime,
             questions,
-            view: ArcSwapOption::empty(),
         });
         shared.host.set_log_sink(Arc::new(RoutedLogs(Arc::downgrade(&shared))));
         if let Some(asker) = asker {
             asker.set_gateway(&shared);
         }
-        Gateway { shared }
+        let view = ViewOptions { names: shared.options.names, ..ViewOptions::default() };
+        let view = Arc::new(ClientView::new(shared.host.clone(), view));
+        Gateway { shared, view }
     }
 }
 
@@ -155,7 +141,7 @@ impl LogSink for RoutedLogs {
     }
 }
 
-/// Numbers the sessions. Several gateways may share a host, and no two of their sessions may be the same principal.
+/// Numbers the sessions. No two sessions may be the same principal, whatever their views.
 static SESSIONS: AtomicU64 = AtomicU64::new(0);
 
 impl Gateway {
@@ -167,6 +153,17 @@ impl Gateway {
     /// Returns a builder.
     pub fn builder(host: Host) -> GatewayBuilder {
         GatewayBuilder { host, options: GatewayOptions::default(), factory: None, asker: None }
+    }
+
+    /// Returns the same gateway for clients that see it in another way.
+    #[must_use]
+    pub fn with_view(&self, options: ViewOptions) -> Self {
+        let view = Arc::new(ClientView::new(self.shared.host.clone(), options));
+        Self { shared: Arc::clone(&self.shared), view }
+    }
+
+    pub(crate) fn parts(&self) -> (Arc<GatewayShared>, Arc<ClientView>) {
+        (Arc::clone(&self.shared), Arc::clone(&self.view))
     }
 
     /// Returns the host.
@@ -196,30 +193,6 @@ impl Gateway {
     }
 }
 
-impl GatewayShared {
-    /// Returns the catalog as clients see it now.
-    pub fn view(&self) -> Arc<CatalogView> {
-        let catalog = self.host.catalog();
-        if let Some(view) = self.view.load_full().filter(|view| view.version == catalog.version()) {
-            return view;
-        }
-        let view = Arc::new(CatalogView::new(&catalog, &self.options));
-        self.view.store(Some(Arc::clone(&view)));
-        view
-    }
-
-    /// Returns the server of a URI that matches one of the offered templates.
-    pub fn template_server(&self, uri: &str) -> Option<ServerName> {
-        self.host.catalog().template_server(uri).filter(|server| self.options.offers(server))
-    }
-
-    /// Returns the catalog once the servers have started, or have had time to.
-    pub async fn started_view(&self) -> Arc<CatalogView> {
-        let _ = timeout(STARTUP_TIMEOUT, self.host.wait_for_startup()).await;
-        self.view()
-    }
-}
-
 impl Service for Gateway {
     fn has_sessions(&self) -> bool {
         true
@@ -227,13 +200,16 @@ impl Service for Gateway {
 
     fn open_session(&self) -> Option<Arc<dyn ClientConnection>> {
         let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
-        let principal = Principal::client(format!("session-{number}"));
-        Some(Arc::new(GatewayConnection::session(Arc::clone(&self.shared), principal, number)))
+        let principal = match &self.view.options.principal {
+            Some(name) => Principal::client(format!("{name}/session-{number}")),
+            None => Principal::client(format!("session-{number}")),
+        };
+        Some(Arc::new(GatewayConnection::session(self, principal, number)))
     }
 
     fn open_request(&self, _: &HeaderMap) -> Option<Arc<dyn ClientConnection>> {
         let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
-        let principal = Principal::client("stateless");
-        Some(Arc::new(GatewayConnection::stateless(Arc::clone(&self.shared), principal, number)))
+        let principal = Principal::client(self.view.options.principal.as_deref().unwrap_or("stateless"));
+        Some(Arc::new(GatewayConnection::stateless(self, principal, number)))
     }
 }

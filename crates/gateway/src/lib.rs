@@ -15,12 +15,15 @@
 mod bridge;
 mod catalog_view;
 mod client_class;
+mod client_view;
 mod connection;
 mod conversation;
 mod errors;
 mod gateway;
 mod instances;
+mod keys;
 mod list_changes;
+mod profile;
 mod progress;
 mod questions;
 mod request_state;
@@ -34,6 +37,9 @@ mod upstream;
 
 pub use catalog_view::NameScheme;
 pub use client_class::{ClientClass, SamplingSupport};
+pub use client_view::ViewOptions;
 pub use gateway::{Gateway, GatewayBuilder, GatewayOptions};
 pub use instances::{InstanceFactory, InstanceKey};
+pub use keys::{ClientKey, KeyRefusal, KeyTable, key_digest};
+pub use profile::Profile;
 pub use questions::{AnswerError, GatewayAsker, PendingQuestion, PendingQuestions, QuestionKind};

@@ -11,6 +11,7 @@ use wharf::wire::RpcError;
 use wharf_serve::Outbox;
 
 use crate::catalog_view::CatalogView;
+use crate::client_view::ClientView;
 use crate::errors::{invalid_params, rpc_error};
 use crate::gateway::GatewayShared;
 use crate::requests::ClientRequest;
@@ -28,8 +29,8 @@ const LISTS: [(&str, &str); 3] = [
 ];
 
 /// Sends a session a notification for each list that has changed, for as long as the host exists.
-pub(crate) async fn announce(shared: Arc<GatewayShared>, out: Arc<dyn Outbox>) {
-    follow(&shared, |changed| out.send(notification(changed, &json!({})))).await;
+pub(crate) async fn announce(shared: Arc<GatewayShared>, view: Arc<ClientView>, out: Arc<dyn Outbox>) {
+    follow(&shared, &view, |changed| out.send(notification(changed, &json!({})))).await;
 }
 
 /// Answers `subscriptions/listen`: acknowledges it, and sends the notifications it asks for until it is cancelled.
@@ -49,7 +50,7 @@ pub(crate) async fn listen(request: &ClientRequest) -> Result<RawJson, RpcError>
         granted.insert("resourceSubscriptions".to_owned(), subscriptions.keys().map(String::as_str).collect());
     }
     send("notifications/subscriptions/acknowledged", json!({ "notifications": granted }));
-    follow(&request.shared, |changed| {
+    follow(&request.shared, &request.view, |changed| {
         if LISTS.iter().any(|(name, method)| *method == changed && granted.contains_key(*name)) {
             send(changed, json!({}));
         }
@@ -83,13 +84,13 @@ async fn watch_resources(
 }
 
 /// Calls `report` with the notification of each list whose content has changed.
-async fn follow(shared: &GatewayShared, report: impl Fn(&'static str)) {
+async fn follow(shared: &GatewayShared, view: &ClientView, report: impl Fn(&'static str)) {
     let mut changes = shared.host.catalog_changes();
-    let mut before = shared.view();
+    let mut before = view.current();
     while changes.changed().await.is_ok() {
         sleep(CHANGE_DELAY).await;
         changes.mark_unchanged();
-        let now = shared.view();
+        let now = view.current();
         changed_lists(&before, &now).for_each(&report);
         before = now;
     }

@@ -10,6 +10,7 @@ use wharf::{CallOptions, RawJson};
 use wharf_serve::{ClientMessage, Outbox};
 
 use crate::catalog_view::EntryList;
+use crate::client_view::ClientView;
 use crate::conversation;
 use crate::errors::{host_error, invalid_params, rpc_error_with, unknown_method};
 use crate::gateway::GatewayShared;
@@ -23,6 +24,7 @@ use crate::upstream::{CallTarget, box_future, prompt_params, read_params};
 /// A request in progress.
 pub(crate) struct ClientRequest {
     pub shared: Arc<GatewayShared>,
+    pub view: Arc<ClientView>,
     pub client: ClientFacts,
     /// The open questions to the client of a session.
     pub questions: Arc<SessionQuestions>,
@@ -77,7 +79,7 @@ impl ClientRequest {
         list: impl Fn(&crate::catalog_view::CatalogView) -> &EntryList,
     ) -> Result<RawJson, RpcError> {
         let cursor: Option<String> = self.param("cursor")?;
-        let view = self.shared.started_view().await;
+        let view = self.view.started().await;
         let page = list(&view).page(cursor.as_deref()).ok_or_else(|| invalid_params("unknown cursor"))?;
         Ok(list_result(member, &page, self.client.era))
     }
@@ -88,10 +90,10 @@ impl ClientRequest {
         if !arguments.is_object() {
             return Err(invalid_params("`arguments` must be an object"));
         }
-        let mut view = self.shared.view();
+        let mut view = self.view.current();
         if view.tool(&name).is_none() {
             // Its server may be starting.
-            view = self.shared.started_view().await;
+            view = self.view.started().await;
         }
         let tool = view.tool(&name).ok_or_else(|| invalid_params(format!("unknown tool `{name}`")))?;
         let target = CallTarget::Tool { id: tool.clone(), name, arguments };
@@ -115,9 +117,9 @@ impl ClientRequest {
 
     /// Finds the server of a resource, and the resource's URI there.
     pub async fn find_resource(&self, uri: &str) -> Result<(ServerName, String), RpcError> {
-        let view = self.shared.started_view().await;
+        let view = self.view.started().await;
         let listed = view.resource(uri).cloned();
-        let by_template = || self.shared.template_server(uri).map(|server| (server, uri.to_owned()));
+        let by_template = || self.view.template_server(uri).map(|server| (server, uri.to_owned()));
         listed.or_else(by_template).ok_or_else(|| {
             let code = if self.client.era == Era::Stateless { code::INVALID_PARAMS } else { code::RESOURCE_NOT_FOUND };
             rpc_error_with(code, "unknown resource", &json!({ "uri": uri }))
@@ -126,7 +128,7 @@ impl ClientRequest {
 
     async fn get_prompt(&self) -> Result<RawJson, RpcError> {
         let name: String = self.required("name")?;
-        let view = self.shared.started_view().await;
+        let view = self.view.started().await;
         let found = view.prompt(&name).ok_or_else(|| invalid_params(format!("unknown prompt `{name}`")))?;
         let arguments: Value = self.param("arguments")?.unwrap_or_else(|| json!({}));
         let params = prompt_params(&found.1, &arguments);
@@ -138,7 +140,7 @@ impl ClientRequest {
         let mut reference: Value = self.required("ref")?;
         let argument: Value = self.required("argument")?;
         let context: Option<Value> = self.param("context")?;
-        let view = self.shared.started_view().await;
+        let view = self.view.started().await;
         let server = match (reference["type"].as_str(), reference["name"].as_str(), reference["uri"].as_str()) {
             (Some("ref/prompt"), Some(name), _) => view.prompt(name).cloned().map(|(server, own)| {
                 reference["name"] = own.into();
@@ -146,7 +148,7 @@ impl ClientRequest {
             }),
             (Some("ref/resource"), _, Some(uri)) => {
                 let listed = view.resource(uri).cloned();
-                let found = listed.or_else(|| Some((self.shared.template_server(uri)?, uri.to_owned())));
+                let found = listed.or_else(|| Some((self.view.template_server(uri)?, uri.to_owned())));
                 found.map(|(server, own)| {
                     reference["uri"] = own.into();
                     server

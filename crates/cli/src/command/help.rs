@@ -13,7 +13,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
             "secret", "reload",
         ],
     ),
-    ("Log in and approve", &["auth", "logout", "approve", "revoke", "release"]),
+    ("Log in and approve", &["auth", "logout", "approve", "revoke", "release", "key"]),
     ("Diagnose", &["status", "test", "why", "logs", "stats"]),
     ("Talk", &["run", "cancel"]),
     ("Learn and install", &["demo", "demo-server", "completions", "man"]),

@@ -1,11 +1,14 @@
 //! `wharf serve`: serves all configured servers to other MCP clients.
 
 mod attach;
+mod client_entry;
+mod client_keys;
 mod gateway_process;
 mod http;
 mod project;
 mod status;
 mod token;
+mod view;
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,12 +18,14 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use tokio::time::timeout;
-use wharf_gateway::{Gateway, NameScheme};
+use wharf_gateway::Gateway;
 use wharf_serve::{parse_loopback_address, serve_lines};
 use wharf_spec::Environment;
 
 use http::HttpOptions;
 use project::ProjectTable;
+pub use token::random_hex;
+pub use view::find_profile;
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::gateway_socket::{AttachRequest, ViewRequest};
 use wharf_terminal::protocol_pipes;
@@ -32,7 +37,8 @@ Without --http, one client is served on stdin and stdout. All such clients of on
 background, which has one set of servers for each project. It starts with the first client and ends after the last \
 one. With --config or --only-config this process serves its client alone.
 
-Over HTTP, clients present a token, which is in a file that only you can read; its path is printed at the start.
+Over HTTP, clients present a token, which is in a file that only you can read, or a key of `wharf key`. The path of \
+the file is printed at the start.
 
 Calls that would need a question are refused, and the refusal names the rule that would allow them. Rules are in \
 `permissions` of your configuration.
@@ -40,7 +46,9 @@ Calls that would need a question are refused, and the refusal names the rule tha
 Examples:
   wharf serve
   wharf serve --server git --server files
+  wharf serve --profile readonly
   wharf serve --http 127.0.0.1:8089
+  wharf serve --print-config cursor > .cursor/mcp.json
   wharf serve --status
   wharf serve --stop
   wharf tools --stdio \"wharf serve\"")]
@@ -51,9 +59,12 @@ pub struct ServeArgs {
     /// With --http: time for calls in progress after SIGTERM; a second signal ends at once [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = parse_timeout, requires = "http")]
     grace: Option<Duration>,
-    /// Names of tools and prompts
-    #[arg(long, value_enum, default_value_t = ServedNames::Server)]
-    names: ServedNames,
+    /// Serve what a profile of `profiles` in your configuration allows
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// Names of tools and prompts [default: server, or those of the profile]
+    #[arg(long, value_enum)]
+    names: Option<ServedNames>,
     /// Serve only this server; repeatable
     #[arg(long = "server", value_name = "ID", help_heading = "Server")]
     servers: Vec<String>,
@@ -63,6 +74,9 @@ pub struct ServeArgs {
     /// Serve this client alone, with servers of its own
     #[arg(long, conflicts_with = "http")]
     alone: bool,
+    /// Print the entry by which a program uses the gateway: claude-code, cursor, codex or another of `wharf export`
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["http", "stay", "alone", "status", "stop"])]
+    print_config: Option<String>,
     /// Show the gateway that runs for you: its process, projects and clients
     #[arg(long, conflicts_with_all = ["http", "servers", "stay", "alone", "stop"])]
     status: bool,
@@ -108,6 +122,8 @@ pub async fn run(args: &ServeArgs, session: &CommandSession) -> CommandResult {
     let served = match args.background {
         Some(BackgroundStep::Launch) => attach::launch_gateway().map_err(Failure::other),
         Some(BackgroundStep::Run) => gateway_process::run_background(session).await,
+        // Problems of the configuration are this client's to see, also if the gateway reads it.
+        None if let Err(failure) = session.configuration.config() => Err(failure),
         None if args.status => status::show(session).await,
         None if args.stop => status::stop(session).await,
         None => serve(args, session).await,
@@ -119,9 +135,13 @@ async fn serve(args: &ServeArgs, session: &CommandSession) -> Result<(), Failure
     for id in &args.servers {
         session.configuration.find(id)?;
     }
-    // Problems of the configuration are this client's to see, also if the gateway reads it.
-    session.configuration.config()?;
     let view = args.view();
+    if let Some(profile) = &view.profile {
+        find_profile(&session.configuration.config()?.settings, profile)?;
+    }
+    if let Some(client) = &args.print_config {
+        return client_entry::print(session, client, &view);
+    }
     if let Some(address) = args.http {
         let grace = args.grace.unwrap_or(gateway_process::DEFAULT_GRACE);
         return http::serve(session, &HttpOptions { address, view, grace }).await;
@@ -152,18 +172,8 @@ impl ServeArgs {
 
     /// Returns how clients see the servers.
     fn view(&self) -> ViewRequest {
-        let plain_names = match self.names {
-            ServedNames::Server => None,
-            ServedNames::Plain => Some(true),
-        };
-        ViewRequest { servers: self.servers.clone(), plain_names, profile: None }
-    }
-}
-
-fn name_scheme(view: &ViewRequest) -> NameScheme {
-    match view.plain_names {
-        Some(true) => NameScheme::Plain,
-        _ => NameScheme::Server,
+        let plain_names = self.names.map(|names| matches!(names, ServedNames::Plain));
+        ViewRequest { servers: self.servers.clone(), plain_names, profile: self.profile.clone() }
     }
 }
 
@@ -191,7 +201,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 /// Serves one client on stdin and stdout with servers of its own.
 async fn serve_alone(session: &CommandSession, view: &ViewRequest) -> Result<(), Failure> {
     let projects = Arc::<ProjectTable>::default();
-    let (_lease, gateway, warnings) = projects.join(session.duplicate()?, view).await?;
+    let (_lease, gateway, warnings) = projects.join(session.duplicate()?, &view.clone().into()).await?;
     warnings.iter().for_each(|warning| session.console.warn(warning));
     let served = serve_pipe(&gateway).await;
     projects.close().await;

@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue};
 const OPTIONS_WITH_VALUE: [&str; 3] = ["--color", "--config", "--mcp-config"];
 
 /// Names that other programs use, and the commands that do the same here.
-const SYNONYMS: [(&[&str], &[&str]); 17] = [
+const SYNONYMS: [(&[&str], &[&str]); 18] = [
     (&["doctor", "diagnose", "debug", "check", "health"], &["why", "status", "validate"]),
     (&["search", "find"], &["tools --search"]),
     (&["gateway", "proxy", "daemon"], &["serve"]),
@@ -23,7 +23,8 @@ const SYNONYMS: [(&[&str], &[&str]); 17] = [
     (&["servers", "config", "configuration"], &["list", "get"]),
     (&["trust", "allow"], &["approve"]),
     (&["untrust", "forbid"], &["revoke"]),
-    (&["secrets", "key", "keys", "token"], &["secret"]),
+    (&["secrets", "token"], &["secret"]),
+    (&["keys", "apikey", "api-key"], &["key", "secret"]),
     (&["watch", "listen"], &["subscribe"]),
     (&["history", "usage", "metrics"], &["stats", "logs"]),
 ];

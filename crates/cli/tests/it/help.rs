@@ -86,7 +86,7 @@ fn short_help_is_shorter_than_long_help() {
 }
 
 /// Command lines that reach the end of their command, in the home of [`furnished`].
-const SAMPLES: [(&str, &[&str]); 35] = [
+const SAMPLES: [(&str, &[&str]); 40] = [
     ("tools", &["harbour"]),
     ("call", &["harbour.echo", "text=ahoy"]),
     ("resources", &["harbour"]),
@@ -95,6 +95,11 @@ const SAMPLES: [(&str, &[&str]); 35] = [
     ("prompts", &["harbour"]),
     ("prompt", &["harbour", "welcome", "name=Ada"]),
     ("subscribe", &["harbour", "--uri", "harbour://tide", "--count", "1"]),
+    ("serve", &["--status"]),
+    ("key", &["list"]),
+    ("key add", &["ci"]),
+    ("key list", &[]),
+    ("key revoke", &["ci"]),
     ("list", &[]),
     ("get", &["harbour"]),
     ("add", &["other", "--", "true"]),

@@ -3,6 +3,7 @@
 mod attach;
 mod client;
 mod drain;
+mod profiles;
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
@@ -143,6 +144,33 @@ fn clients_over_http_share_one_server_process() {
     assert_eq!(servers.len(), 1, "{servers:?}");
     gateway.terminate();
     assert!(poll_until(Duration::from_secs(20), || marked_processes(&marker).is_empty()));
+}
+
+/// The printed entry is one that `wharf import` reads again.
+#[test]
+fn entry_is_printed_for_every_program() {
+    let (home, _) = home(&allow_all());
+    for client in [
+        "claude-code",
+        "claude-desktop",
+        "cursor",
+        "vs-code",
+        "codex",
+        "gemini",
+        "opencode",
+        "goose",
+        "zed",
+        "windsurf",
+    ] {
+        let printed = home.run_ok(&["serve", "--print-config", client, "--server", "demo", "--names", "plain"]);
+        home.write("project/printed", &printed.stdout);
+        let found = home.run(["import", client, "--file", "printed", "--dry-run", "--json"]).json();
+        assert_eq!(found["items"][0]["id"], "wharf", "{client}: {found} of {}", printed.stdout);
+        let has = |word: &str| printed.stdout.contains(word);
+        assert!([WHARF, "serve", "--server", "demo", "--names", "plain"].into_iter().all(has), "{}", printed.stdout);
+    }
+    let unknown = home.run(["serve", "--print-config", "abacus"]);
+    assert!(unknown.code == Some(2) && unknown.stderr.contains("known programs"), "{unknown:?}");
 }
 
 #[test]

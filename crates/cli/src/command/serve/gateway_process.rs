@@ -196,7 +196,7 @@ impl GatewayProcess {
     async fn serve_attached(self: &Arc<Self>, request: &AttachRequest, mut stream: BufReader<UnixStream>) {
         let session = CommandSession::for_environment(&self.console, request.environment(), ConfigArgs::default());
         let joined = match session {
-            Ok(session) => self.projects.join(session, &request.view).await,
+            Ok(session) => self.projects.join(session, &request.view.clone().into()).await,
             Err(failure) => Err(failure),
         };
         let (lease, gateway, warnings) = match joined {

@@ -4,13 +4,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_serve::{ClientAccess, HttpForm, HttpLimits, HttpServer};
+use wharf_serve::{AuthenticatedClient, ClientAccess, HttpForm, HttpLimits, HttpServer};
 use wharf_terminal::failure::Failure;
 use wharf_terminal::gateway_socket::{GatewayListener, GatewayPlace, ViewRequest};
 use wharf_terminal::session::CommandSession;
 
+use super::client_keys::{ClientKeys, KeyFollower};
 use super::gateway_process::GatewayProcess;
 use super::token;
+use crate::command::key;
 
 /// How clients are served over HTTP.
 pub struct HttpOptions {
@@ -40,9 +42,22 @@ async fn serve_clients(
 ) -> Result<(), Failure> {
     let token = token::open(session)?;
     // The project has a client as long as the server listens.
-    let (_lease, gateway, warnings) = process.projects.join(session.duplicate()?, &options.view).await?;
+    let view = options.view.clone().into();
+    let (lease, gateway, warnings) = process.projects.join(session.duplicate()?, &view).await?;
     warnings.iter().for_each(|warning| session.console.warn(warning));
-    let (address, service, access) = (options.address, process.drainable(gateway), ClientAccess::token(&token.text));
+    let (address, service) = (options.address, process.drainable(gateway));
+    let local = AuthenticatedClient { principal: "local".into(), service: Arc::clone(&service) };
+    let clients = Arc::new(ClientKeys::new(&token.text, local));
+    let keys = KeyFollower {
+        clients: Arc::clone(&clients),
+        file: key::key_file(session)?,
+        process,
+        lease: &lease,
+        view: &options.view,
+        console: &session.console,
+    };
+    let known_keys = keys.load().await;
+    let access = ClientAccess::Clients(clients);
     let bound = HttpServer::bind(address, HttpForm::Streamable, service, access, HttpLimits::default()).await;
     let server = bound.map_err(|error| {
         Failure::other(format_args!("cannot listen on {address}: {error}"))
@@ -61,8 +76,12 @@ async fn serve_clients(
             None => Ok(()),
         }
     };
-    let (served, ()) = tokio::join!(serving, server.run(process.wait_for_end()));
-    served
+    let sessions = server.sessions();
+    let serving = async { tokio::join!(serving, server.run(process.wait_for_end())).0 };
+    tokio::select! {
+        served = serving => served,
+        () = keys.follow(known_keys, sessions) => Ok(()),
+    }
 }
 
 /// Becomes the gateway for attached clients, unless another process is.

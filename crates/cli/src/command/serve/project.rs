@@ -8,17 +8,17 @@ use std::time::Duration;
 use tokio::sync::{OnceCell, mpsc, oneshot};
 use tokio::time::sleep;
 use wharf::{Host, PromptPolicy};
-use wharf_config::{ConfigPaths, ConfigWatcher};
+use wharf_config::{Config, ConfigPaths, ConfigWatcher};
 use wharf_gateway::{Gateway, GatewayOptions};
 use wharf_spec::UntrustedText;
 use wharf_terminal::failure::Failure;
-use wharf_terminal::gateway_socket::ViewRequest;
 use wharf_terminal::managed_host::{LoadedConfig, ManagedHost, ReloadTrigger, watch_config_files};
 use wharf_terminal::one_shot_host::{ManagedHostOptions, start_managed};
 use wharf_terminal::session::CommandSession;
 
 use super::environment_of_servers;
 use super::status::ProjectStatus;
+use super::view::ServedView;
 
 /// Maximum number of projects.
 const MAX_PROJECTS: usize = 256;
@@ -83,7 +83,7 @@ impl ProjectTable {
     pub async fn join(
         self: &Arc<Self>,
         session: CommandSession,
-        view: &ViewRequest,
+        view: &ServedView,
     ) -> Result<(ProjectLease, Gateway, Vec<String>), Failure> {
         let lease = self.lease(ProjectKey::new(&session.configuration.places))?;
         let joined = lease.enter(session, view).await;
@@ -129,7 +129,7 @@ impl ProjectSlot {
     }
 
     fn status(&self, key: &ProjectKey) -> ProjectStatus {
-        let servers = self.project.get().map(|project| project.host.status()).unwrap_or_default();
+        let servers = self.project.get().map(|project| project.gateway.host().status()).unwrap_or_default();
         ProjectStatus {
             directory: key.project.display().to_string(),
             clients: *self.clients(),
@@ -145,10 +145,20 @@ impl ProjectSlot {
 }
 
 impl ProjectLease {
-    async fn enter(&self, session: CommandSession, view: &ViewRequest) -> Result<(Gateway, Vec<String>), Failure> {
-        let project = self.slot.project.get_or_try_init(|| ServedProject::start(session, &view.servers)).await?;
-        project.widen(&view.servers).await;
-        Ok((project.gateway(view), project.warnings(&view.servers)))
+    async fn enter(&self, session: CommandSession, view: &ServedView) -> Result<(Gateway, Vec<String>), Failure> {
+        let project = self.slot.project.get_or_try_init(|| ServedProject::start(session, view)).await?;
+        let gateway = project.open_view(view).await?;
+        Ok((gateway, project.warnings(&view.request.servers)))
+    }
+
+    /// Opens another view on the project.
+    ///
+    /// # Errors
+    ///
+    /// Fails if its profile does not exist or is invalid.
+    pub async fn open_view(&self, view: &ServedView) -> Result<Gateway, Failure> {
+        let project = self.slot.project.get().ok_or_else(|| Failure::other("the project has not started"))?;
+        project.open_view(view).await
     }
 
     /// Leaves the project. Its servers stop `linger` after the last client.
@@ -179,11 +189,23 @@ impl ProjectLease {
 /// The running servers of a project.
 struct ServedProject {
     session: Arc<CommandSession>,
-    host: Host,
+    gateway: Gateway,
     keeper: mpsc::Sender<WidenSelection>,
-    /// One gateway per view. They share the host.
-    gateways: Mutex<HashMap<ViewRequest, Gateway>>,
-    failures: Arc<Mutex<ServerFailures>>,
+    /// The gateway as the clients of each view see it.
+    views: Mutex<HashMap<ServedView, Gateway>>,
+    loaded: Arc<Mutex<LoadedState>>,
+}
+
+/// The configuration that a project runs.
+struct LoadedState {
+    config: Arc<Config>,
+    failures: ServerFailures,
+}
+
+impl LoadedState {
+    fn new(known: &LoadedConfig) -> Self {
+        Self { config: Arc::clone(&known.config), failures: describe_failures(known) }
+    }
 }
 
 /// Servers that could not be resolved, with the reason.
@@ -197,7 +219,7 @@ struct WidenSelection {
 
 impl ServedProject {
     /// Starts the selected servers of a project.
-    async fn start(session: CommandSession, servers: &[String]) -> Result<Self, Failure> {
+    async fn start(session: CommandSession, view: &ServedView) -> Result<Self, Failure> {
         let session = Arc::new(session);
         let (reader, reading) = (session.configuration.reader.clone(), Arc::clone(&session));
         let loaded = wharf_threads::run_blocking(move || {
@@ -206,7 +228,8 @@ impl ServedProject {
             reading.configuration.config().map(|config| (watcher, Arc::clone(config)))
         });
         let (watcher, config) = loaded.await.map_err(Failure::other)??;
-        let known = LoadedConfig::resolve(&session, config, servers).await;
+        let servers = view.needed_servers(&config)?;
+        let known = LoadedConfig::resolve(&session, config, &servers).await;
         let options = ManagedHostOptions {
             asker: None,
             when_asked: PromptPolicy::Ask,
@@ -216,47 +239,47 @@ impl ServedProject {
             environment: Some(environment_of_servers(&session.environment)?),
         };
         let host = start_managed(&session, &known.entries, options).await?;
-        let failures = Arc::new(Mutex::new(describe_failures(&known)));
+        let loaded = Arc::new(Mutex::new(LoadedState::new(&known)));
         let (keeper, commands) = mpsc::channel(MAX_QUEUED_COMMANDS);
-        let keeping = ProjectKeeper {
-            session: Arc::clone(&session),
-            host: host.clone(),
-            servers: servers.to_vec(),
-            failures: Arc::clone(&failures),
-        };
+        let keeping =
+            ProjectKeeper { session: Arc::clone(&session), host: host.clone(), servers, loaded: Arc::clone(&loaded) };
         tokio::spawn(keeping.run(known, watcher, commands));
-        Ok(Self { session, host, keeper, gateways: Mutex::default(), failures })
+        Ok(Self {
+            session,
+            gateway: Gateway::new(host, GatewayOptions::default()),
+            keeper,
+            views: Mutex::default(),
+            loaded,
+        })
     }
 
-    /// Starts further servers, if they do not run yet.
-    async fn widen(&self, servers: &[String]) {
+    /// Returns the gateway for a view. Starts the servers that it needs and that do not run yet.
+    async fn open_view(&self, view: &ServedView) -> Result<Gateway, Failure> {
+        let config = Arc::clone(&self.loaded().config);
+        let (servers, options) = (view.needed_servers(&config)?, view.options(&config)?);
         let (done, widened) = oneshot::channel();
         // The keeper runs as long as this exists.
-        let _ = self.keeper.send(WidenSelection { servers: servers.to_vec(), done }).await;
+        let _ = self.keeper.send(WidenSelection { servers, done }).await;
         let _ = widened.await;
+        let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        if view.request.profile.is_some() {
+            // The profile may have changed since the last client.
+            return Ok(self.gateway.with_view(options));
+        }
+        Ok(views.entry(view.clone()).or_insert_with(|| self.gateway.with_view(options)).clone())
     }
 
-    /// Returns the gateway for a view.
-    fn gateway(&self, view: &ViewRequest) -> Gateway {
-        let mut gateways = self.gateways.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = || Gateway::new(self.host.clone(), gateway_options(view));
-        gateways.entry(view.clone()).or_insert_with(new).clone()
+    fn loaded(&self) -> MutexGuard<'_, LoadedState> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the selected servers that cannot be served.
     fn warnings(&self, servers: &[String]) -> Vec<String> {
-        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let loaded = self.loaded();
         let is_selected = |id: &String| servers.is_empty() || servers.contains(id);
-        let selected = failures.iter().filter(|(id, _)| is_selected(id));
+        let selected = loaded.failures.iter().filter(|(id, _)| is_selected(id));
         selected.map(|(id, reason)| format!("{id}: {reason}")).collect()
     }
-}
-
-fn gateway_options(view: &ViewRequest) -> GatewayOptions {
-    let mut options = GatewayOptions::default();
-    options.names = super::name_scheme(view);
-    options.servers.clone_from(&view.servers);
-    options
 }
 
 fn describe_failures(known: &LoadedConfig) -> ServerFailures {
@@ -270,7 +293,7 @@ struct ProjectKeeper {
     host: Host,
     /// The selected servers. Empty selects all.
     servers: Vec<String>,
-    failures: Arc<Mutex<ServerFailures>>,
+    loaded: Arc<Mutex<LoadedState>>,
 }
 
 impl ProjectKeeper {
@@ -317,7 +340,7 @@ impl ProjectKeeper {
         let known = LoadedConfig::resolve(session, config, &self.servers).await;
         let managed = ManagedHost::new(session, self.host.clone(), known, &self.servers);
         managed.reapply_config().await;
-        self.note_failures(&managed);
+        self.note_loaded(&managed);
         managed
     }
 
@@ -326,15 +349,15 @@ impl ProjectKeeper {
             Ok(report) => report.new_problems.iter().for_each(|problem| self.warn(problem)),
             Err(failure) => self.warn(&failure.error.message),
         }
-        self.note_failures(managed);
+        self.note_loaded(managed);
     }
 
     fn warn(&self, text: &str) {
         self.session.console.warn(UntrustedText::new(text));
     }
 
-    fn note_failures(&self, managed: &ManagedHost<'_>) {
-        let failures = describe_failures(&managed.loaded_config());
-        *self.failures.lock().unwrap_or_else(PoisonError::into_inner) = failures;
+    fn note_loaded(&self, managed: &ManagedHost<'_>) {
+        let loaded = LoadedState::new(&managed.loaded_config());
+        *self.loaded.lock().unwrap_or_else(PoisonError::into_inner) = loaded;
     }
 }

@@ -42,8 +42,16 @@ pub fn open(session: &CommandSession) -> Result<ServeToken, Failure> {
 }
 
 fn random_token() -> Result<Vec<u8>, getrandom::Error> {
+    Ok(format!("{}\n", random_hex()?).into_bytes())
+}
+
+/// Returns 256 random bits as hexadecimal digits.
+///
+/// # Errors
+///
+/// Fails if the system has no random numbers.
+pub fn random_hex() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes)?;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!("{hex}\n").into_bytes())
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

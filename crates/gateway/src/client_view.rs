@@ -1,0 +1,62 @@
+//! How some clients of a gateway see its host: names, profile and principal.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use tokio::time::timeout;
+use wharf::Host;
+use wharf::spec::ServerName;
+
+use crate::catalog_view::{CatalogView, NameScheme};
+use crate::profile::Profile;
+
+/// Maximum time that the first lists wait for servers that are starting. Later tools are announced as a change.
+const STARTUP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Options of a view on a gateway.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct ViewOptions {
+    /// Names of tools and prompts.
+    pub names: NameScheme,
+    /// What clients may use of the host.
+    pub profile: Profile,
+    /// Name of the clients' principal, if they have authenticated as one. Sessions differ in a number besides.
+    pub principal: Option<String>,
+}
+
+/// A view, with the lists of the newest catalog.
+pub(crate) struct ClientView {
+    host: Host,
+    pub options: ViewOptions,
+    catalog: ArcSwapOption<CatalogView>,
+}
+
+impl ClientView {
+    pub fn new(host: Host, options: ViewOptions) -> Self {
+        Self { host, options, catalog: ArcSwapOption::empty() }
+    }
+
+    /// Returns the catalog as clients see it now.
+    pub fn current(&self) -> Arc<CatalogView> {
+        let catalog = self.host.catalog();
+        if let Some(view) = self.catalog.load_full().filter(|view| view.version == catalog.version()) {
+            return view;
+        }
+        let view = Arc::new(CatalogView::new(&catalog, &self.options));
+        self.catalog.store(Some(Arc::clone(&view)));
+        view
+    }
+
+    /// Returns the catalog once the servers have started, or have had time to.
+    pub async fn started(&self) -> Arc<CatalogView> {
+        let _ = timeout(STARTUP_TIMEOUT, self.host.wait_for_startup()).await;
+        self.current()
+    }
+
+    /// Returns the server of a URI that matches one of the offered templates.
+    pub fn template_server(&self, uri: &str) -> Option<ServerName> {
+        self.host.catalog().template_server(uri).filter(|server| self.options.profile.offers_server(server))
+    }
+}
