@@ -206,6 +206,29 @@ pub async fn start_managed(
     start_host(session, builder).await
 }
 
+/// Returns a function that builds hosts with one of these servers each, for clients of a gateway. Each host starts its
+/// server at once and keeps no state: the gateway's own host decides about calls and records them.
+pub fn instance_builders(
+    session: &CommandSession,
+    entries: &[ServerEntry],
+    environment: &Environment,
+) -> impl Fn(&ServerName) -> Option<HostBuilder> + Send + Sync + use<> {
+    let (entries, environment) = (entries.to_vec(), environment.clone());
+    let (limits, accounts, tap) = (session.managed_host_limits(), session.accounts.clone(), session.tap());
+    move |name| {
+        let mut entry = entries.iter().find(|entry| entry.name == *name)?.clone();
+        (entry.settings.lazy, entry.settings.idle_stop) = (false, None);
+        let accounts = accounts.clone();
+        let builder = Host::builder()
+            .servers([entry])
+            .environment(environment.clone())
+            .limits(limits.clone())
+            .listing_mode(ListingMode::ToolsOnce)
+            .accounts(move |name, spec| accounts.for_server(name.as_str(), spec));
+        Some(tap.iter().cloned().fold(builder, HostBuilder::tap))
+    }
+}
+
 /// Returns the working directory as a root.
 fn working_directory(cwd: &Path) -> Option<Root> {
     let uri = Url::from_file_path(cwd).ok()?;

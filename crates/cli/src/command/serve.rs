@@ -40,8 +40,9 @@ one. With --config or --only-config this process serves its client alone.
 Over HTTP, clients present a token, which is in a file that only you can read, or a key of `wharf key`. The path of \
 the file is printed at the start.
 
-Calls that would need a question are refused, and the refusal names the rule that would allow them. Rules are in \
-`permissions` of your configuration.
+A call that needs permission is a question to its client, if the client shows forms. Otherwise it is refused, and the \
+refusal names the rule that would allow it. Rules are in `permissions` of your configuration. Questions of servers \
+reach the client of the call, whatever revisions both use.
 
 Examples:
   wharf serve

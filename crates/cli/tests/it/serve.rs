@@ -64,12 +64,31 @@ fn server_of_every_revision_is_served() {
     }
 }
 
+/// A client that cannot be asked is refused: see the tests of the gateway.
 #[test]
-fn call_that_needs_a_question_is_refused_with_the_rule_that_allows_it() {
+fn call_that_needs_permission_is_a_question_to_the_client() {
     let (home, _) = home(&json!([{"tool": "mcp__*", "action": "ask"}]));
-    let called = home.run(["call", "demo__echo", "text=ahoy", "--stdio", &serve()]);
-    let told = format!("{}{}", called.stdout, called.stderr);
-    assert!(called.code != Some(0) && told.contains("mcp__demo__echo") && told.contains("allow"), "{called:?}");
+    let refused = home.run(["call", "demo__echo", "text=ahoy", "--stdio", &serve()]);
+    assert!(refused.code != Some(0) && refused.stderr.contains("Allow the call of `echo`"), "{refused:?}");
+    let allowed = home.run(["call", "demo__echo", "text=ahoy", "--answer", "decision=once", "--stdio", &serve()]);
+    assert_eq!((allowed.code, allowed.stdout.as_str()), (Some(0), "ahoy\n"), "{allowed:?}");
+}
+
+/// The question of a server of any revision reaches the client, and its answer the server.
+#[test]
+fn question_of_a_server_of_every_revision_reaches_the_client() {
+    for revision in ["2025-06-18", "2025-11-25", "2026-07-28"] {
+        let home = TestHome::new();
+        let words: Vec<String> = demo(revision).split(' ').map(str::to_owned).collect();
+        let entry = json!({"command": WHARF, "args": words[1..]});
+        let config = json!({"mcpServers": {"demo": entry}, "permissions": allow_all()});
+        home.write(USER_CONFIG, &config.to_string());
+        let answers = ["--answer", "email=ada@harbour.example", "--answer", "nights=3", "--answer", "ship=Tern"];
+        let serve = serve();
+        let called = home.run(["call", "demo__book_berth", "--stdio", &serve].into_iter().chain(answers));
+        let is_answered = called.stdout.contains("ada@harbour.example") && called.stdout.contains("Tern");
+        assert!(called.code == Some(0) && is_answered, "{revision}: {called:?}");
+    }
 }
 
 /// A gateway over HTTP.

@@ -9,11 +9,11 @@ use tokio::sync::{OnceCell, mpsc, oneshot};
 use tokio::time::sleep;
 use wharf::{Host, PromptPolicy};
 use wharf_config::{Config, ConfigPaths, ConfigWatcher};
-use wharf_gateway::{Gateway, GatewayOptions};
-use wharf_spec::UntrustedText;
+use wharf_gateway::{Gateway, GatewayAsker, InstanceKey};
+use wharf_spec::{ServerEntry, UntrustedText};
 use wharf_terminal::failure::Failure;
 use wharf_terminal::managed_host::{LoadedConfig, ManagedHost, ReloadTrigger, watch_config_files};
-use wharf_terminal::one_shot_host::{ManagedHostOptions, start_managed};
+use wharf_terminal::one_shot_host::{ManagedHostOptions, instance_builders, start_managed};
 use wharf_terminal::session::CommandSession;
 
 use super::environment_of_servers;
@@ -139,6 +139,7 @@ impl ProjectSlot {
 
     async fn close(&self) {
         if let Some(project) = self.project.get() {
+            project.gateway.close().await;
             project.session.close().await;
         }
     }
@@ -199,12 +200,14 @@ struct ServedProject {
 /// The configuration that a project runs.
 struct LoadedState {
     config: Arc<Config>,
+    entries: Vec<ServerEntry>,
     failures: ServerFailures,
 }
 
 impl LoadedState {
     fn new(known: &LoadedConfig) -> Self {
-        Self { config: Arc::clone(&known.config), failures: describe_failures(known) }
+        let (config, entries) = (Arc::clone(&known.config), known.entries.clone());
+        Self { config, entries, failures: describe_failures(known) }
     }
 }
 
@@ -230,13 +233,14 @@ impl ServedProject {
         let (watcher, config) = loaded.await.map_err(Failure::other)??;
         let servers = view.needed_servers(&config)?;
         let known = LoadedConfig::resolve(&session, config, &servers).await;
+        let (asker, environment) = (GatewayAsker::new(), environment_of_servers(&session.environment)?);
         let options = ManagedHostOptions {
-            asker: None,
+            asker: Some(Arc::new(asker.clone())),
             when_asked: PromptPolicy::Ask,
             sink: None,
             has_agent: true,
             allowed: None,
-            environment: Some(environment_of_servers(&session.environment)?),
+            environment: Some(environment.clone()),
         };
         let host = start_managed(&session, &known.entries, options).await?;
         let loaded = Arc::new(Mutex::new(LoadedState::new(&known)));
@@ -244,13 +248,14 @@ impl ServedProject {
         let keeping =
             ProjectKeeper { session: Arc::clone(&session), host: host.clone(), servers, loaded: Arc::clone(&loaded) };
         tokio::spawn(keeping.run(known, watcher, commands));
-        Ok(Self {
-            session,
-            gateway: Gateway::new(host, GatewayOptions::default()),
-            keeper,
-            views: Mutex::default(),
-            loaded,
-        })
+        let (building, current) = (Arc::clone(&session), Arc::clone(&loaded));
+        let instances = move |key: &InstanceKey| {
+            // The configuration may have changed since the last instance.
+            let entries = current.lock().unwrap_or_else(PoisonError::into_inner).entries.clone();
+            instance_builders(&building, &entries, &environment)(&key.server)
+        };
+        let gateway = Gateway::builder(host).asker(asker).instances(instances).build();
+        Ok(Self { session, gateway, keeper, views: Mutex::default(), loaded })
     }
 
     /// Returns the gateway for a view. Starts the servers that it needs and that do not run yet.
