@@ -13,6 +13,9 @@ use crate::responses::notification;
 /// Minimum time between two progress notifications of a call. The last one is always sent.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
+/// Number of notifications that are sent without that delay, so that short calls report every step.
+const PROGRESS_BURST: u32 = 5;
+
 /// Relays the progress of a call to its client, not more often than a person can read.
 pub(crate) struct ProgressRelay {
     token: Value,
@@ -23,6 +26,8 @@ pub(crate) struct ProgressRelay {
 #[derive(Default)]
 struct ProgressState {
     last_sent: Option<Instant>,
+    /// Number of notifications sent.
+    sent: u32,
     /// The newest notification that came too soon.
     held_back: Option<OutgoingMessage>,
 }
@@ -45,10 +50,12 @@ impl ProgressRelay {
         }
         let message = notification("notifications/progress", &params);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.last_sent.is_some_and(|last| last.elapsed() < PROGRESS_INTERVAL) {
+        let is_soon = state.last_sent.is_some_and(|last| last.elapsed() < PROGRESS_INTERVAL);
+        if is_soon && state.sent >= PROGRESS_BURST {
             state.held_back = Some(message);
         } else {
             (state.last_sent, state.held_back) = (Some(Instant::now()), None);
+            state.sent = state.sent.saturating_add(1);
             self.out.send(message);
         }
     }
