@@ -5,6 +5,7 @@
 //! No failures are expected or ignored.
 
 mod page;
+mod server;
 mod suite;
 
 use std::fs;
@@ -14,7 +15,9 @@ use std::time::Instant;
 use crate::run::{TaskResult, cargo, root, run, say};
 use crate::test::TestCounts;
 
-use suite::{ConformanceSuite, ScenarioVerdict};
+use suite::{ConformanceSuite, ScenarioVerdict, SuiteSubject};
+
+pub use server::run_one as run_server_case;
 
 /// Arguments to the suite: the revisions, and `extension` for scenarios outside of any revision.
 const REVISIONS: [&str; 5] = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", EXTENSION_SCENARIOS];
@@ -28,6 +31,9 @@ const MAX_CONCURRENT: usize = 2;
 
 /// Runs the command with its arguments.
 pub fn conformance(words: &[&str]) -> TaskResult {
+    if let ["server", rest @ ..] = words {
+        return server::server_conformance(rest);
+    }
     let plan = ConformancePlan::parse(words)?;
     run(cargo().args(["build", "--package", "wharf-conformance"]))?;
     let played = run_scenarios(&plan, &ConformanceSuite::install(&[])?)?;
@@ -65,7 +71,6 @@ impl<'a> ConformancePlan<'a> {
         let mut words = words.iter().copied().enumerate();
         while let Some((position, word)) = words.next() {
             match word {
-                // The suite's server half is not supported.
                 "client" if position == 0 => {}
                 "--table" => plan.table = true,
                 "--scenario" => {
@@ -108,20 +113,26 @@ struct ScenarioResult {
 fn run_scenarios(plan: &ConformancePlan, suite: &ConformanceSuite) -> TaskResult<Vec<ScenarioResult>> {
     let mut turns = Vec::new();
     for revision in REVISIONS.into_iter().filter(|revision| plan.revision.is_none_or(|wanted| wanted == *revision)) {
-        let scenarios = suite.scenarios(revision)?.into_iter();
+        let scenarios = suite.scenarios("--client", revision)?.into_iter();
         turns.extend(scenarios.map(|scenario| ScenarioRun { revision, scenario }).filter(|turn| plan.includes(turn)));
     }
+    let played = run_turns(&turns, TIMED_SCENARIO, |turn| suite.run(turn, &SuiteSubject::Client))?;
+    say!("logs are in {}", suite.logs().display());
+    Ok(played)
+}
+
+/// Runs the scenarios, `alone` after all others. Returns the results in the suite's order.
+fn run_turns(
+    turns: &[ScenarioRun],
+    alone: &str,
+    run: impl Fn(&ScenarioRun) -> TaskResult<ScenarioVerdict> + Sync,
+) -> TaskResult<Vec<ScenarioResult>> {
     let start = Instant::now();
-    let (timed, free): (Vec<_>, Vec<_>) = turns.iter().cloned().partition(|turn| turn.scenario == TIMED_SCENARIO);
-    let mut played = run_concurrently(free, MAX_CONCURRENT, suite)?;
-    played.extend(run_concurrently(timed, 1, suite)?);
+    let (alone, free): (Vec<_>, Vec<_>) = turns.iter().cloned().partition(|turn| turn.scenario == alone);
+    let mut played = run_concurrently(free, MAX_CONCURRENT, &run)?;
+    played.extend(run_concurrently(alone, 1, &run)?);
     played.sort_by_key(|played| turns.iter().position(|turn| *turn == played.turn));
-    say!(
-        "{} scenarios in {:.0} s; logs are in {}",
-        played.len(),
-        start.elapsed().as_secs_f64(),
-        suite.logs().display()
-    );
+    say!("{} scenarios in {:.0} s", played.len(), start.elapsed().as_secs_f64());
     Ok(played)
 }
 
@@ -129,14 +140,14 @@ fn run_scenarios(plan: &ConformancePlan, suite: &ConformanceSuite) -> TaskResult
 fn run_concurrently(
     turns: Vec<ScenarioRun>,
     at_once: usize,
-    suite: &ConformanceSuite,
+    run: &(impl Fn(&ScenarioRun) -> TaskResult<ScenarioVerdict> + Sync),
 ) -> TaskResult<Vec<ScenarioResult>> {
     let queue = Mutex::new(turns.into_iter());
     let next = || queue.lock().ok()?.next();
     let work = || {
         let mut played = Vec::new();
         while let Some(turn) = next() {
-            let verdict = suite.run(&turn).map_err(|failure| failure.to_string())?;
+            let verdict = run(&turn).map_err(|failure| failure.to_string())?;
             println!("{}", result_line(&turn, &verdict));
             played.push(ScenarioResult { turn, verdict });
         }
@@ -177,7 +188,7 @@ mod tests {
         let one = ConformancePlan { revision: Some("2025-11-25"), scenario: Some("sse-retry"), table: false };
         assert_eq!(ConformancePlan::parse(&["client", "2025-11-25", "--scenario", "sse-retry"]).unwrap(), one);
         assert!(ConformancePlan::parse(&["--table"]).unwrap().table);
-        for words in [&["server"][..], &["--scenario"], &["2025-11-25", "client"], &["--table", "extension"]] {
+        for words in [&["--scenario"][..], &["2025-11-25", "client"], &["--table", "extension"]] {
             assert!(ConformancePlan::parse(words).is_err(), "{words:?}");
         }
     }

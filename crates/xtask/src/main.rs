@@ -52,6 +52,9 @@ usage: cargo xtask <task>
                                   three wire formats, written to evidence/trial.md
   conformance [REVISION]          the public conformance suite against this client; with
         [--scenario S] [--table]  --table written to evidence/conformance.md
+  conformance server [REVISION]   the suite's server half against `wharf serve`, with a fixture server behind it on
+        [--behind stdio|http]     stdio and over HTTP, in either era
+        [--era handshake|stateless] [--scenario S] [--profile NAME] [--built]
   package [--profile NAME]        every package of one static binary below target/package: archive,
         [--binary FILE] [--quick] wheel, npm, Debian, install.sh, SHA256SUMS and SBOM; --targets lists
         [--target T] [--out DIR]  the platforms, --quick compresses less

@@ -33,6 +33,10 @@ pub fn test() -> TaskResult {
         say!("the conformance suite: {failure}");
         TestCounts { passed: 0, failed: 1 }
     });
+    tally += conformance::run_server_case(&[(RUN_MARKER, &name)]).unwrap_or_else(|failure| {
+        say!("the conformance suite against the gateway: {failure}");
+        TestCounts { passed: 0, failed: 1 }
+    });
     let leftovers = leftover_processes(&name);
     for leftover in &leftovers {
         say!("left running: {leftover}");

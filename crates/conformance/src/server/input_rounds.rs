@@ -9,6 +9,21 @@ use crate::client_requests::Question;
 /// The questions of one round.
 pub type InputRound = Vec<Question<'static>>;
 
+/// Returns the question of a tool that asks one in every era, and reports the answer.
+pub fn question_of_tool(name: &str, arguments: &Value) -> Option<Question<'static>> {
+    let argument = |name: &str| arguments[name].as_str().unwrap_or_default();
+    Some(match name {
+        "test_sampling" => Question::sampling("sample", argument("prompt")),
+        "test_elicitation" => {
+            let properties = json!({"username": {"type": "string"}, "email": {"type": "string"}});
+            Question::form("response", argument("message"), properties)
+        }
+        "test_elicitation_sep1034_defaults" => defaults_form(),
+        "test_elicitation_sep1330_enums" => enums_form(),
+        _ => return None,
+    })
+}
+
 /// Returns the rounds of a tool or prompt that asks. `capabilities` are those of the client.
 pub fn rounds(name: &str, capabilities: &Value) -> Option<Vec<InputRound>> {
     let ask_name = || Question::form("user_name", "What is your name?", json!({"name": {"type": "string"}}));
@@ -41,6 +56,44 @@ pub fn rounds(name: &str, capabilities: &Value) -> Option<Vec<InputRound>> {
         }
         _ => return None,
     })
+}
+
+fn defaults_form() -> Question<'static> {
+    Question::optional_form(
+        "defaults",
+        "Please review the values",
+        json!({
+            "name": {"type": "string", "default": "John Doe"},
+            "age": {"type": "integer", "default": 30},
+            "score": {"type": "number", "default": 95.5},
+            "status": {"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"},
+            "verified": {"type": "boolean", "default": true},
+        }),
+    )
+}
+
+fn enums_form() -> Question<'static> {
+    let titled = |word: &str| {
+        let option =
+            |number: &str, title: &str| json!({"const": format!("value{number}"), "title": format!("{title} {word}")});
+        json!([option("1", "First"), option("2", "Second"), option("3", "Third")])
+    };
+    let options = json!(["option1", "option2", "option3"]);
+    Question::optional_form(
+        "enums",
+        "Please choose",
+        json!({
+            "untitledSingle": {"type": "string", "enum": options},
+            "titledSingle": {"type": "string", "oneOf": titled("Option")},
+            "legacyEnum": {
+                "type": "string",
+                "enum": ["opt1", "opt2", "opt3"],
+                "enumNames": ["Option One", "Option Two", "Option Three"],
+            },
+            "untitledMulti": {"type": "array", "items": {"type": "string", "enum": options}},
+            "titledMulti": {"type": "array", "items": {"anyOf": titled("Choice")}},
+        }),
+    )
 }
 
 /// Progress of a stateless request through its rounds.

@@ -124,7 +124,15 @@ impl FixtureRequest {
 
     /// Asks what a tool or prompt needs to know. Returns the result that asks in the client's place.
     async fn ask(&self, name: &str) -> Result<Option<Value>, FixtureError> {
-        let Some(rounds) = input_rounds::rounds(name, &self.capabilities) else { return Ok(None) };
+        let question = input_rounds::question_of_tool(name, &self.params["arguments"]);
+        let rounds = match (question, self.era) {
+            (Some(question), Era::Stateless) => vec![vec![question]],
+            (Some(_), Era::Handshake) => return Ok(None),
+            (None, _) => match input_rounds::rounds(name, &self.capabilities) {
+                Some(rounds) => rounds,
+                None => return Ok(None),
+            },
+        };
         if self.era == Era::Handshake {
             self.ask_by_request(&rounds).await;
             return Ok(None);

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::sleep;
-use wharf_wire::code;
+use wharf_wire::{Era, code};
 
 use crate::catalog;
 use crate::client_requests::Question;
+use crate::input_rounds;
 use crate::list_changes::{ChangedList, notification};
 use crate::methods::{FixtureError, FixtureRequest, FixtureResult};
 
@@ -16,8 +17,9 @@ const NOTIFICATION_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Calls a tool whose questions, if it has any of its own kind, are answered.
 pub async fn call(request: &FixtureRequest, name: &str) -> FixtureResult {
-    let arguments = &request.params["arguments"];
-    let argument = |name: &str| arguments[name].as_str().unwrap_or_default().to_owned();
+    if let Some(question) = input_rounds::question_of_tool(name, &request.params["arguments"]) {
+        return Ok(ask(request, &question).await);
+    }
     match name {
         "test_simple_text" => Ok(text("This is a simple text response for testing.")),
         "test_image_content" => Ok(content(vec![catalog::image()])),
@@ -38,13 +40,6 @@ pub async fn call(request: &FixtureRequest, name: &str) -> FixtureResult {
             sleep(Duration::from_millis(500)).await;
             Ok(text("Reconnection test completed"))
         }
-        "test_sampling" => Ok(sample(request, &argument("prompt")).await),
-        "test_elicitation" => {
-            let properties = json!({"username": {"type": "string"}, "email": {"type": "string"}});
-            Ok(elicit(request, Question::form("response", &argument("message"), properties)).await)
-        }
-        "test_elicitation_sep1034_defaults" => Ok(elicit(request, defaults_form()).await),
-        "test_elicitation_sep1330_enums" => Ok(elicit(request, enums_form()).await),
         "test_missing_capability" => need_sampling(request),
         "test_trigger_tool_change" => Ok(change(request, ChangedList::Tools)),
         "test_trigger_prompt_change" => Ok(change(request, ChangedList::Prompts)),
@@ -98,54 +93,18 @@ async fn report_progress(request: &FixtureRequest) -> Value {
     text("Progress test completed")
 }
 
-async fn sample(request: &FixtureRequest, prompt: &str) -> Value {
-    let answer = request.asked.ask(&request.out, &Question::sampling("sample", prompt)).await;
-    let answer = answer.unwrap_or_default();
-    text(&format!("LLM response: {}", answer["content"]["text"].as_str().unwrap_or("none")))
-}
-
-async fn elicit(request: &FixtureRequest, question: Question<'_>) -> Value {
-    let answer = request.asked.ask(&request.out, &question).await.unwrap_or_default();
+/// Asks the tool's question, and shows the answer.
+async fn ask(request: &FixtureRequest, question: &Question<'_>) -> Value {
+    let answer = match request.era {
+        Era::Handshake => request.asked.ask(&request.out, question).await.unwrap_or_default(),
+        // The rounds before this call have asked.
+        Era::Stateless => request.params["inputResponses"][question.name].clone(),
+    };
+    if question.method == "sampling/createMessage" {
+        return text(&format!("LLM response: {}", answer["content"]["text"].as_str().unwrap_or("none")));
+    }
     let action = answer["action"].as_str().unwrap_or("none");
     text(&format!("User response: action={action}, content={}", answer["content"]))
-}
-
-fn defaults_form() -> Question<'static> {
-    Question::optional_form(
-        "defaults",
-        "Please review the values",
-        json!({
-            "name": {"type": "string", "default": "John Doe"},
-            "age": {"type": "integer", "default": 30},
-            "score": {"type": "number", "default": 95.5},
-            "status": {"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"},
-            "verified": {"type": "boolean", "default": true},
-        }),
-    )
-}
-
-fn enums_form() -> Question<'static> {
-    let titled = |word: &str| {
-        let option =
-            |number: &str, title: &str| json!({"const": format!("value{number}"), "title": format!("{title} {word}")});
-        json!([option("1", "First"), option("2", "Second"), option("3", "Third")])
-    };
-    let options = json!(["option1", "option2", "option3"]);
-    Question::optional_form(
-        "enums",
-        "Please choose",
-        json!({
-            "untitledSingle": {"type": "string", "enum": options},
-            "titledSingle": {"type": "string", "oneOf": titled("Option")},
-            "legacyEnum": {
-                "type": "string",
-                "enum": ["opt1", "opt2", "opt3"],
-                "enumNames": ["Option One", "Option Two", "Option Three"],
-            },
-            "untitledMulti": {"type": "array", "items": {"type": "string", "enum": options}},
-            "titledMulti": {"type": "array", "items": {"anyOf": titled("Choice")}},
-        }),
-    )
 }
 
 fn need_sampling(request: &FixtureRequest) -> FixtureResult {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{EXTENSION_SCENARIOS, ScenarioRun};
@@ -15,8 +15,20 @@ const CLIENT_TIMEOUT_MS: &str = "30000";
 /// Timeout for the suite, in seconds; longer than the client's timeout.
 const SUITE_TIMEOUT_SECS: &str = "60";
 
+/// Script that adds a token to the suite's requests.
+const AUTHORIZE_SCRIPT: &str = "authorize.mjs";
+
+/// What the suite tests.
+pub enum SuiteSubject {
+    /// The conformance client, started by the suite.
+    Client,
+    /// A running server.
+    Server { name: String, url: String, token: String },
+}
+
 /// The installed suite and the program it drives.
 pub struct ConformanceSuite {
+    home: PathBuf,
     node: PathBuf,
     script: PathBuf,
     logs: PathBuf,
@@ -31,6 +43,7 @@ impl ConformanceSuite {
         fs::create_dir_all(&logs)?;
         let pins = NODE_PINS.map(|name| root().join("crates/conformance/node").join(name));
         run_if_changed(&home.join("node_modules/.stamp"), &pins, || install_node(&pins, &home))?;
+        fs::copy(root().join("crates/conformance/node").join(AUTHORIZE_SCRIPT), home.join(AUTHORIZE_SCRIPT))?;
         let packages = home.join("node_modules");
         let node = packages.join(".bin/node");
         Ok(Self {
@@ -38,6 +51,7 @@ impl ConformanceSuite {
             node: if node.is_file() { node } else { "node".into() },
             script: packages.join("@modelcontextprotocol/conformance/dist/index.js"),
             logs,
+            home,
             environment: environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
         })
     }
@@ -46,10 +60,20 @@ impl ConformanceSuite {
         &self.logs
     }
 
-    /// Returns the client scenarios of a revision.
-    pub fn scenarios(&self, revision: &str) -> TaskResult<Vec<String>> {
+    /// Returns the folder of the suite, for files of a run.
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// Gives a process the variables of this run.
+    pub fn add_environment(&self, command: &mut Command) {
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+    }
+
+    /// Returns the scenarios of a revision, for `--client` or `--server`.
+    pub fn scenarios(&self, side: &str, revision: &str) -> TaskResult<Vec<String>> {
         let mut command = Command::new(&self.node);
-        command.arg(&self.script).args(["list", "--client"]);
+        command.arg(&self.script).args(["list", side]);
         if revision != EXTENSION_SCENARIOS {
             command.args(["--spec-version", revision]);
         }
@@ -63,29 +87,47 @@ impl ConformanceSuite {
     }
 
     /// Runs one scenario and stores its output as a log.
-    pub fn run(&self, turn: &ScenarioRun) -> TaskResult<ScenarioVerdict> {
-        let mut command = self.command(turn);
+    pub fn run(&self, turn: &ScenarioRun, subject: &SuiteSubject) -> TaskResult<ScenarioVerdict> {
+        let mut command = self.command(turn, subject);
         let output = command.output().map_err(|error| start_error(&command, error))?;
         let log = [output.stdout, output.stderr].concat();
-        let name = format!("{}_{}.log", turn.revision, turn.scenario.replace('/', "_"));
+        let name = format!("{}{}_{}.log", subject.log_prefix(), turn.revision, turn.scenario.replace('/', "_"));
         fs::write(self.logs.join(name), &log)?;
         let log = String::from_utf8_lossy(&log).into_owned();
         Ok(ScenarioVerdict::from_log(output.status.success(), log))
     }
 
-    fn command(&self, turn: &ScenarioRun) -> Command {
+    fn command(&self, turn: &ScenarioRun, subject: &SuiteSubject) -> Command {
         // Ends the suite together with a client it may have left behind.
         let mut command = Command::new("timeout");
-        command.args(["--kill-after=5", SUITE_TIMEOUT_SECS]).arg(&self.node).arg(&self.script);
-        // The suite splits its command at spaces, which the folder name may contain.
-        command.args(["client", "--command", "./wharf-conformance-client"]).current_dir(target().join("debug"));
+        command.args(["--kill-after=5", SUITE_TIMEOUT_SECS]).arg(&self.node);
+        match subject {
+            SuiteSubject::Client => {
+                // The suite splits its command at spaces, which the folder name may contain.
+                command.arg(&self.script).args(["client", "--command", "./wharf-conformance-client"]);
+                command.current_dir(target().join("debug"));
+            }
+            SuiteSubject::Server { url, token, .. } => {
+                command.arg("--import").arg(format!("./{AUTHORIZE_SCRIPT}")).arg(&self.script);
+                command.args(["server", "--url", url]).env("WHARF_CONFORMANCE_TOKEN", token).current_dir(&self.home);
+            }
+        }
         command.args(["--scenario", &turn.scenario, "--timeout", CLIENT_TIMEOUT_MS]);
         if turn.revision != EXTENSION_SCENARIOS {
             command.args(["--spec-version", turn.revision]);
         }
-        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        self.add_environment(&mut command);
         command.stdin(std::process::Stdio::null());
         command
+    }
+}
+
+impl SuiteSubject {
+    fn log_prefix(&self) -> String {
+        match self {
+            Self::Client => String::new(),
+            Self::Server { name, .. } => format!("server_{name}_"),
+        }
     }
 }
 
