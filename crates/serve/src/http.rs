@@ -294,21 +294,21 @@ impl HttpSite {
             Err(refused) => {
                 // A client that never reads holds its connection no longer than the response takes.
                 discard(body).await;
-                responses::closing(refused)
+                responses::closing(*refused)
             }
         }
     }
 
     /// Returns the client of a request, or the response to a request that is refused by its headers alone.
-    fn identify(&self, headers: &HeaderMap) -> Result<AuthenticatedClient, Response<ResponseBody>> {
+    fn identify(&self, headers: &HeaderMap) -> Result<AuthenticatedClient, Box<Response<ResponseBody>>> {
         if header_bytes(headers) > self.limits.header_bytes {
             let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-            return Err(HttpRefusal::plain(status, "the headers are too large").into_response());
+            return Err(HttpRefusal::plain(status, "the headers are too large").into_response().into());
         }
         if let Err(refusal) = self.hosts.check(headers) {
-            return Err(HttpRefusal::plain(StatusCode::FORBIDDEN, refusal.as_str()).into_response());
+            return Err(HttpRefusal::plain(StatusCode::FORBIDDEN, refusal.as_str()).into_response().into());
         }
-        self.access.identify(headers, &self.service).ok_or_else(responses::unauthorized)
+        self.access.identify(headers, &self.service).ok_or_else(|| responses::unauthorized().into())
     }
 
     async fn route(
