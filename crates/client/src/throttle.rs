@@ -12,12 +12,12 @@ use tokio::time::Instant;
 
 /// Limit of large messages, which are mostly requested results.
 const LARGE_MESSAGES: RateLimit = RateLimit {
-    total: Allowance { rate: 32 << 20, burst: 16 << 20 },
+    total: Allowance { rate: 32 << 20, burst: 64 << 20 },
     exempt: Allowance { rate: 4 << 20, burst: 8 << 20 },
 };
 /// Limit of data that no call waits for.
 const UNREQUESTED_DATA: RateLimit = RateLimit {
-    total: Allowance { rate: 8 << 20, burst: 8 << 20 },
+    total: Allowance { rate: 8 << 20, burst: 80 << 20 },
     exempt: Allowance { rate: 1 << 20, burst: 1 << 20 },
 };
 /// Bytes each message or line costs in addition to its length.
@@ -164,7 +164,7 @@ mod tests {
     async fn reads_pause_while_server_exceeds_the_rate() {
         let [server] = throttles();
         assert_eq!((server.required_pause(), server.is_over_rate()), (None, false));
-        server.record(8 * MIB - OVERHEAD);
+        server.record(80 * MIB - OVERHEAD);
         assert_eq!((server.required_pause(), server.is_over_rate()), (None, true), "so much at once is fine");
         server.record(4 * MIB - OVERHEAD);
         assert_eq!(server.required_pause(), Some(Duration::from_millis(500)));
@@ -172,14 +172,14 @@ mod tests {
         assert_eq!(server.required_pause(), None);
         tokio::time::advance(Duration::from_secs(3600)).await;
         assert!(!server.is_over_rate());
-        server.record(12 * MIB);
+        server.record(84 * MIB);
         assert!(server.required_pause().is_some(), "time that went by quietly is not saved up");
     }
 
     #[tokio::test(start_paused = true)]
     async fn large_messages_have_their_own_rate() {
         let [server] = throttles();
-        server.record_large(16 * MIB - OVERHEAD);
+        server.record_large(64 * MIB - OVERHEAD);
         assert_eq!((server.required_pause(), server.is_over_rate()), (None, true));
         server.record_large(8 * MIB - OVERHEAD);
         assert_eq!(server.required_pause(), Some(Duration::from_millis(250)));
@@ -188,18 +188,18 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn servers_that_flood_share_one_rate_and_others_do_not_wait() {
         let [one, two, other] = throttles();
-        one.record_large(20 * MIB - OVERHEAD);
-        two.record_large(20 * MIB - OVERHEAD);
+        one.record_large(44 * MIB - OVERHEAD);
+        two.record_large(44 * MIB - OVERHEAD);
         let pause = Some(Duration::from_millis(750));
-        assert_eq!((one.required_pause(), two.required_pause()), (pause, pause), "40 MiB together, 16 at once");
+        assert_eq!((one.required_pause(), two.required_pause()), (pause, pause), "88 MiB together, 64 at once");
         other.record_large(8 * MIB - OVERHEAD);
         assert_eq!(other.required_pause(), None, "within what each server may send at once");
-        tokio::time::advance(Duration::from_secs(2)).await;
-        one.record_large(20 * MIB - OVERHEAD);
-        two.record_large(20 * MIB - OVERHEAD);
+        tokio::time::advance(Duration::from_secs(3)).await;
+        one.record_large(44 * MIB - OVERHEAD);
+        two.record_large(44 * MIB - OVERHEAD);
         assert_eq!(one.required_pause(), pause, "a pause does not make the server exempt again");
-        tokio::time::advance(MAX_MEMORY).await;
-        two.record_large(30 * MIB);
+        tokio::time::advance(MAX_MEMORY + Duration::from_secs(2)).await;
+        two.record_large(80 * MIB);
         one.record_large(4 * MIB);
         assert_eq!(one.required_pause(), None, "a server that has been quiet is exempt");
     }
