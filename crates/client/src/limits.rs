@@ -124,7 +124,7 @@ impl Default for Limits {
             lists: 8 << 20,
             lists_in_all: ByteBudget::new(16 << 20),
             cursor: 64 << 10,
-            probe: Duration::from_secs(3),
+            probe: Duration::from_secs(10),
             startup: Duration::from_secs(60),
             call: Duration::from_secs(30),
             call_max: Duration::from_secs(300),
