@@ -33,7 +33,7 @@ pub fn find_profile<'a>(settings: &'a GlobalSettings, name: &str) -> Result<&'a 
         let failure = Failure::usage(format_args!("no profile named `{}`", UntrustedText::new(name)));
         return Err(match names().next() {
             Some(_) => failure.with_hint(suggestion(name, names())),
-            None => failure.with_hint("add it to `profiles` in your configuration; see docs/serve.md"),
+            None => failure.with_hint("add it to `profiles` in your configuration, for example {\"profiles\": {\"NAME\": {\"servers\": [\"git\"]}}}"),
         });
     };
     profile.as_ref().map_err(|problems| server_problems_failure(name, problems))
