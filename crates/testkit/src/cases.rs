@@ -62,6 +62,7 @@ pub const CASES: &[StdioCase] = &[
     row("S10", OPENING, LEGACY, "ignores server/discover but answers initialize"),
     row("S10-mute", OPENING, BOTH, "reads everything and never answers"),
     row("S11-valid", OPENING, MODERN, "answers discover once initialize has come, then refuses initialize"),
+    row("S11-both", OPENING, MODERN, "answers discover once initialize has come, then accepts initialize too"),
     row("S11-error", OPENING, LEGACY, "answers initialize, then refuses discover"),
     row("S11-slow", OPENING, BOTH, "starts reading after 40 s, then answers everything in order"),
     row("S12", CALLS, BOTH, "hangs until cancelled, then answers late"),

@@ -1,6 +1,7 @@
 //! Establishes connections: starts the server, probes it and negotiates the handshake it supports.
 //!
-//! The probe is always sent before `initialize`: a server that supports both eras commits to the one it sees first.
+//! The probe is always sent before `initialize`: some servers that support both eras commit to the one they see first.
+//! Others commit to `initialize` whenever it comes, so its response counts more than a late response to the probe.
 
 mod remote;
 mod transport_cache;
@@ -303,8 +304,7 @@ impl ConnectAttempt {
         }
     }
 
-    /// Sends `initialize` while a pending probe may still succeed: a server that answers both late serves the era it
-    /// saw first.
+    /// Sends `initialize` while a pending probe may still succeed.
     async fn handshake(
         &mut self,
         started: &OpenedServer,
@@ -324,7 +324,8 @@ impl ConnectAttempt {
                     let verdict = era::evaluate_probe(outcome, Revision::LATEST_STATELESS, true, &self.options.limits.bounds);
                     if let ProbeVerdict::Stateless(revision, found) = verdict {
                         self.tracer.record_unredacted("probe", StepOutcome::Fine, format!("late response: speaks {revision}"));
-                        return Ok(NegotiatedServer { revision, ..NegotiatedServer::from(*found) });
+                        let discovered = NegotiatedServer { revision, ..NegotiatedServer::from(*found) };
+                        return if refused.is_some() { Ok(discovered) } else { self.choose_era(started, discovered, call).await };
                     }
                 }
                 outcome = &mut call, if refused.is_none() => match outcome {
@@ -341,6 +342,21 @@ impl ConnectAttempt {
             {
                 return Err(self.record_failure("initialize", ConnectError::cause_from_call(error)));
             }
+        }
+    }
+
+    /// Decides between a probe that succeeded late and a pending `initialize`. A server that accepts both has begun the
+    /// handshake era and rejects stateless requests; one that refuses or ignores `initialize` is stateless.
+    async fn choose_era(
+        &mut self,
+        started: &OpenedServer,
+        discovered: NegotiatedServer,
+        initialize: PendingCall,
+    ) -> Result<NegotiatedServer, ConnectCause> {
+        let left = started.deadline.saturating_duration_since(Instant::now());
+        match tokio::time::timeout(left.min(self.options.limits.probe), initialize).await {
+            Ok(Ok(answer)) => self.on_initialize_result(started, answer),
+            Ok(Err(_)) | Err(_) => Ok(discovered),
         }
     }
 

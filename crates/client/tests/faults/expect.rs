@@ -84,8 +84,9 @@ const ROWS: &[Row] = &[
     (&["S08-mute"], During, Any, [ERA, "timeout", "gone"]),
     (&["S10-mute"], Before, Any, ["timeout", "-", "-"]),
     (&["S38"], During, Any, [ERA, "timeout", "result"]),
-    // A million messages ahead of the answer may take longer than a probe waits, at a twentieth of its time.
-    (&["S36"], Before, Stateless, ["stateless|handshake", "result", "result"]),
+    (&["S11-both"], Before, Any, ["handshake", "result", "result"]),
+    // So much ahead of the answer may take longer than a probe waits, at a twentieth of its time.
+    (&["S36", "S37"], Before, Stateless, ["stateless|handshake", "result", "result"]),
     (&["32022-disjoint"], Before, Any, ["no-revision", "-", "-"]),
     (&["bomb-nodes", "bomb-depth"], During, Any, [ERA, "too-complex", "result"]),
 ];

@@ -20,6 +20,7 @@ pub fn find(name: &str) -> Option<StdioFault> {
         "S10" => intercept_handshake_only(|_, message| message.is_method("server/discover")),
         "S10-mute" => intercept_dual_era(|_, _| true),
         "S11-valid" => intercept_dual_era(late_discovery),
+        "S11-both" => intercept_dual_era(late_discovery_and_handshake),
         "S11-error" => intercept_handshake_only(late_refusal),
         "S11-slow" => StdioFault::at_start(|server, _| thread::sleep(server.options.delay(40_000))),
         "dies-on-probe" => intercept_handshake_only(die_on_probe),
@@ -55,6 +56,16 @@ fn late_discovery(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bo
     let refusal = ErrorReply::new(-32600, "this connection serves the stateless protocol era");
     server.out.line(frame::error(&message.id(), &refusal));
     true
+}
+
+/// Answers the probe only after `initialize` arrives, then accepts `initialize` and serves the handshake era.
+fn late_discovery_and_handshake(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bool {
+    if store_probe(server, message) {
+        return true;
+    }
+    let Some(probe) = take_stored_probe(server, message) else { return false };
+    server.out.line(frame::result(&probe, &discover_result(&[MODERN])));
+    false
 }
 
 /// Rejects the probe only after `initialize` is answered.
