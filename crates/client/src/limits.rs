@@ -47,8 +47,10 @@ pub struct Limits {
     pub lists_in_all: ByteBudget,
     /// Maximum bytes of a cursor.
     pub cursor: usize,
-    /// Timeout for the probe for the stateless era.
+    /// Timeout for the probe for the stateless era, after which a local server is asked to initialize too.
     pub probe: Duration,
+    /// The same, from the time at which a local server has read the probe.
+    pub probe_response: Duration,
     /// Timeout for the server to become ready.
     pub startup: Duration,
     /// Timeout of a call without a response or progress.
@@ -125,6 +127,7 @@ impl Default for Limits {
             lists_in_all: ByteBudget::new(16 << 20),
             cursor: 64 << 10,
             probe: Duration::from_secs(10),
+            probe_response: Duration::from_secs(2),
             startup: Duration::from_secs(60),
             call: Duration::from_secs(30),
             call_max: Duration::from_secs(300),
@@ -178,8 +181,8 @@ impl Limits {
         self
     }
 
-    /// Divides the timeouts and delays by a factor, for tests. `local_stall` and `transport_cache_ttl` stay as they
-    /// are.
+    /// Divides the timeouts and delays by a factor, for tests. `local_stall`, `probe_response` and
+    /// `transport_cache_ttl` stay as they are.
     #[must_use]
     pub fn with_delays_divided(mut self, factor: u32) -> Self {
         for delay in [

@@ -12,6 +12,8 @@ use crate::session::CommandSession;
 const STATUS_DELAY: Duration = Duration::from_millis(200);
 /// Interval of the status line.
 const STATUS_INTERVAL: Duration = Duration::from_millis(100);
+/// Delay before the pending work is named where no status line is visible.
+const NOTE_DELAY: Duration = Duration::from_secs(5);
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 /// Cells of the progress bar.
 const BAR_CELLS: usize = 20;
@@ -23,7 +25,8 @@ pub fn spinner(frame: usize) -> char {
     FRAMES[frame % FRAMES.len()]
 }
 
-/// Awaits a future. On a terminal, a status line shows the pending work and the elapsed time.
+/// Awaits a future. On a terminal, a status line shows the pending work and the elapsed time; elsewhere one line on stderr
+/// names it after a while.
 pub async fn with_startup_status<T>(
     session: &CommandSession,
     began: Instant,
@@ -31,7 +34,8 @@ pub async fn with_startup_status<T>(
     work: impl Future<Output = T>,
 ) -> T {
     if !session.console.shows_status() {
-        return work.await;
+        let note = || session.console.say(format_args!("still waiting: {}", status_text()));
+        return with_note(began, note, work).await;
     }
     tokio::pin!(work);
     loop {
@@ -45,6 +49,19 @@ pub async fn with_startup_status<T>(
             () = tokio::time::sleep_until(tick) => session.console.show_status(&startup_frame(&status_text(), began.elapsed())),
         }
     }
+}
+
+/// Awaits a future, and calls `note` when it is pending for long. Work that goes on after that has been announced before.
+async fn with_note<T>(began: Instant, note: impl FnOnce(), work: impl Future<Output = T>) -> T {
+    tokio::pin!(work);
+    let due = began + NOTE_DELAY;
+    if Instant::now() < due {
+        match tokio::time::timeout_at(due, &mut work).await {
+            Ok(done) => return done,
+            Err(_) => note(),
+        }
+    }
+    work.await
 }
 
 /// Describes servers that are starting, as in `git, files · starting`.
@@ -101,6 +118,16 @@ mod tests {
         let status_text = starting_text(&["git", "files"]);
         assert_eq!(startup_frame(&status_text, Duration::from_millis(250)), "⠹ git, files · starting, 0 s");
         assert_eq!(startup_frame(&status_text, Duration::from_millis(1300)), "⠸ git, files · starting, 1 s");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn long_work_is_announced_once() {
+        let began = Instant::now();
+        for (seconds, expected) in [(4, 0), (3, 1), (9, 0)] {
+            let mut notes = 0;
+            with_note(began, || notes += 1, tokio::time::sleep(Duration::from_secs(seconds))).await;
+            assert_eq!(notes, expected, "work of {seconds} s");
+        }
     }
 
     #[test]

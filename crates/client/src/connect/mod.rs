@@ -120,6 +120,8 @@ enum ProbeOutcome {
 const STDERR_SHOWN: usize = 20;
 /// Maximum time that the negotiation waits for a message after an unreadable line in place of a response.
 const UNREADABLE_GRACE: Duration = Duration::from_secs(1);
+/// Interval of the checks whether the server has read the probe. The kernel has no event for it.
+const READ_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 impl ConnectAttempt {
     fn new(options: ConnectOptions, redactor: Redactor) -> Self {
@@ -247,6 +249,7 @@ impl ConnectAttempt {
                     biased;
                     outcome = &mut call => Some(outcome),
                     () = started.wait_for_unreadable(0), if !remote => None,
+                    () = started.wait_for_ignored_probe(self.options.limits.probe_response), if !remote => None,
                 }
             };
             let Ok(Some(outcome)) = tokio::time::timeout(max_wait, answered).await else {
@@ -427,6 +430,15 @@ impl ConnectAttempt {
 }
 
 impl OpenedServer {
+    /// Resolves this long after the server has read everything sent to it. A server that takes long to start has not
+    /// read the probe yet; one that has read it and does not respond most likely ignores it.
+    async fn wait_for_ignored_probe(&self, after_reading: Duration) {
+        while self.server.has_unread_input() {
+            tokio::time::sleep(READ_CHECK_INTERVAL).await;
+        }
+        tokio::time::sleep(after_reading).await;
+    }
+
     /// Waits until more than `count` lines in place of responses were unreadable and no message followed. Each request
     /// gets one response: a server that has written more lines logs to stdout, and may still answer. Cancel-safe.
     async fn wait_for_unreadable(&self, count: u64) {

@@ -99,6 +99,11 @@ pub(crate) trait LinkHandle: Send + Sync {
         true
     }
 
+    /// Reports whether something sent to the server is still unread, as far as the transport can tell.
+    fn has_unread_input(&self) -> bool {
+        false
+    }
+
     /// Returns the health of the worker threads of an in-process server.
     fn workers(&self) -> Option<memory::WorkersHealth> {
         None
@@ -126,6 +131,10 @@ impl StartedServer {
 
     pub fn has_read_input(&self) -> bool {
         self.handle.has_read_input()
+    }
+
+    pub fn has_unread_input(&self) -> bool {
+        self.handle.has_unread_input()
     }
 
     pub fn workers(&self) -> Option<memory::WorkersHealth> {

@@ -41,6 +41,8 @@ pub type Special = for<'a> fn(&'a Cell) -> Pin<Box<dyn Future<Output = Problems>
 /// Cases the table of faults does not have, because their fault is not the server's.
 pub const OWN: &[(&str, &str)] = &[
     ("S01", "cannot be started: missing, not executable, no such directory, too many arguments"),
+    ("S10-read", "a probe that was read and ignored: initialize follows long before the probe times out"),
+    ("S11-unread", "a probe that was not read yet: initialize does not follow"),
     ("S12-drop", "a call whose future is dropped"),
     ("S13-progress", "progress for ever: restarts one clock and not the other"),
     ("S38-full", "ignores SIGTERM, with graces at full length"),
@@ -77,6 +79,8 @@ pub fn find(cell: &Cell) -> Option<Special> {
 fn over_stdio(case: &str) -> Option<Special> {
     Some(match case {
         "S01" => |_| Box::pin(starting::cannot_start()),
+        "S10-read" => |cell| Box::pin(starting::ignored_probe(cell)),
+        "S11-unread" => |cell| Box::pin(starting::unread_probe(cell)),
         "S12-drop" => |cell| Box::pin(calls::dropped_call(cell)),
         "S13-progress" => |cell| Box::pin(calls::endless_progress(cell)),
         "S28" => |cell| Box::pin(calls::disorder(cell)),

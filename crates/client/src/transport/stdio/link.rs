@@ -132,8 +132,13 @@ impl StdioLink {
     /// Records whether the server has read any of its input, while the pipe is still open.
     pub fn record_whether_input_was_read(&self) {
         let mut link = self.lock();
-        let unread = link.stdin.as_ref().and_then(|stdin| rustix::io::ioctl_fionread(stdin.get_ref()).ok());
-        link.has_read_input = unread.is_none_or(|unread| unread < link.written);
+        link.has_read_input = link.unread_in_pipe().is_none_or(|unread| unread < link.written);
+    }
+
+    /// Reports whether messages wait in the buffer or in the pipe.
+    pub fn has_unread_input(&self) -> bool {
+        let link = self.lock();
+        link.head < link.buffer.len() || link.unread_in_pipe().is_some_and(|unread| unread > 0)
     }
 
     /// Reports whether the server may have read some of its input.
@@ -195,6 +200,11 @@ impl Link for StdioLink {
 }
 
 impl StdioLinkState {
+    /// Returns the bytes in the pipe that the server has not read, if the pipe is open.
+    fn unread_in_pipe(&self) -> Option<u64> {
+        self.stdin.as_ref().and_then(|stdin| rustix::io::ioctl_fionread(stdin.get_ref()).ok())
+    }
+
     /// Accepts a message. If the buffer is empty and no burst is expected, writes as much as the pipe takes. The rest
     /// stays in the buffer for the driver.
     fn accept(&mut self, parts: &[&[u8]], length: usize) {

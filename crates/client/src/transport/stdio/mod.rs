@@ -101,6 +101,10 @@ impl LinkHandle for StdioLinkHandle {
         self.link.has_read_input()
     }
 
+    fn has_unread_input(&self) -> bool {
+        self.link.has_unread_input()
+    }
+
     fn close(&self) -> BoxedFuture<()> {
         self.link.close();
         let mut ended = self.ended.clone();

@@ -1,5 +1,7 @@
 //! What keeps a server from starting, and what crosses to one that does.
 
+use wharf_testkit::cases::FaultPhase;
+
 use super::*;
 
 pub async fn cannot_start() -> Problems {
@@ -133,4 +135,29 @@ pub async fn environment(cell: &Cell) -> Problems {
         told["fds"].as_object().map(|fds| fds.keys().map(String::as_str).collect()).unwrap_or_default();
     demand(&mut problems, listed == ["0", "1", "2"], || format!("descriptors: {told}"));
     problems
+}
+
+pub async fn ignored_probe(cell: &Cell) -> Problems {
+    let mut cell = Cell { era: "legacy".to_owned(), phase: FaultPhase::Before, ..with_fault(cell, "S10") };
+    // As long as the startup: a client that waits for this is too late.
+    cell.limits.probe = Duration::from_secs(20);
+    cell.limits.startup = cell.limits.probe;
+    cell.limits.probe_response = Duration::from_millis(100);
+    opened!(&cell).close().await;
+    Vec::new()
+}
+
+pub async fn unread_probe(cell: &Cell) -> Problems {
+    // Begins to read after two seconds, and responds at once then.
+    let mut cell = Cell { phase: FaultPhase::Before, ..with_fault(cell, "S11-slow") };
+    cell.limits.probe = Duration::from_secs(20);
+    cell.limits.startup = cell.limits.probe;
+    cell.limits.probe_response = Duration::from_secs(1);
+    opened!(&cell).close().await;
+    let opened: Vec<_> = cell.ledger().lines.into_iter().filter(|line| line.contains("opened")).collect();
+    if opened.iter().any(|line| line.contains("initialize")) {
+        vec![format!("initialize was sent: {opened:?}")]
+    } else {
+        Vec::new()
+    }
 }
