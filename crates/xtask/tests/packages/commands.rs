@@ -37,11 +37,25 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
     env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file())
 }
 
-/// Checks that an installed `wharf` reports its version and calls a tool.
+/// Checks that an installed `wharf` reports its version, and calls a tool of the demo server and of a server from npm.
 pub fn check_wharf(home: &TestHome, wharf: &Path, version: &str) -> Result<(), String> {
     let stated = run(command_in(home, wharf).arg("--version"))?;
     expect(stated == format!("wharf {version}"), || format!("--version printed {stated}"))?;
-    call_echo(home, wharf)
+    call_echo(home, wharf)?;
+    call_npm_server(home, wharf)
+}
+
+/// Calls a tool of a server from npm. Without `cargo xtask`, which installs that server, this is left out.
+fn call_npm_server(home: &TestHome, wharf: &Path) -> Result<(), String> {
+    let script = "node_modules/@modelcontextprotocol/server-everything/dist/index.js";
+    let script =
+        env::var_os("WHARF_PEERS").map(|peers| PathBuf::from(peers).join(script)).filter(|file| file.is_file());
+    let (Some(script), Some(node)) = (script, find_program("node")) else {
+        return expect(env::var_os("CI").is_none(), || "the server from npm is not installed".to_owned());
+    };
+    let server = format!("'{}' '{}' stdio", node.display(), script.display());
+    let answer = run(command_in(home, wharf).args(["call", "echo", "message=Ahoy", "--stdio", &server]))?;
+    expect(answer == "Echo: Ahoy", || format!("the server from npm answered {answer}"))
 }
 
 /// Calls a tool of the demo server, which is a separate process of the same binary.
