@@ -168,7 +168,7 @@ impl<'a> ReplSession<'a> {
             ReplEvent::Desk(event) => self.on_desk_event(event),
             ReplEvent::Run(event) => self.on_run_event(event).await?,
             ReplEvent::StreakEnd => {}
-            ReplEvent::Tick => self.tick(),
+            ReplEvent::Tick => self.renderer.tick(),
             ReplEvent::TaskDone(done) | ReplEvent::InputReady(done) => return Ok(self.on_task_done(done).await),
             ReplEvent::ModelSelected(selected) => self.on_model_selected(selected)?,
             ReplEvent::Host(None) => return Ok(ControlFlow::Break(())),
@@ -177,14 +177,6 @@ impl<'a> ReplSession<'a> {
             ReplEvent::ControlRequest(request) => self.on_control_request(request),
         }
         Ok(ControlFlow::Continue(()))
-    }
-
-    /// Updates the status line, or clears it while a question is open.
-    fn tick(&mut self) {
-        match self.question_desk.field() {
-            Some(_) => self.session.console.clear_status(),
-            None => self.renderer.tick(),
-        }
     }
 
     /// Reports whether no work is pending.

@@ -97,10 +97,13 @@ impl RunRenderer {
         Ok(())
     }
 
-    /// Stops the clocks of the calls in progress while a question is open.
+    /// Stops the clocks of the calls in progress and hides the status line while a question is open.
     pub fn set_question_open(&mut self, is_open: bool) {
         match (self.question, is_open) {
-            (None, true) => self.question = Some(Instant::now()),
+            (None, true) => {
+                self.question = Some(Instant::now());
+                self.console.clear_status();
+            }
             (Some(since), false) => {
                 self.question = None;
                 let waited = since.elapsed();
@@ -125,8 +128,11 @@ impl RunRenderer {
         }
     }
 
-    /// Redraws the status line.
+    /// Redraws the status line, unless a question is open.
     pub fn tick(&mut self) {
+        if self.question.is_some() {
+            return;
+        }
         self.frame += 1;
         let pending = self.markdown.as_ref().map(MarkdownRenderer::pending).unwrap_or_default();
         let text = match (self.calls.first(), self.model_wait_started) {

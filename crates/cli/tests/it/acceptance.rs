@@ -9,6 +9,7 @@ mod connecting;
 mod logging_in;
 mod others;
 mod permitting;
+mod screens;
 mod table;
 mod talking;
 mod watching;
