@@ -13,6 +13,7 @@ mod configuration;
 mod demo;
 #[cfg(feature = "demo")]
 mod demo_server;
+mod entry;
 mod export;
 mod help;
 mod hold;
@@ -44,10 +45,11 @@ use std::process::ExitCode;
 
 use anstream::ColorChoice;
 use clap::error::ErrorKind;
-use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 use wharf_spec::Environment;
 
-use configuration::{add, add_json, enable_disable, get, remove, schema, secret, validate};
+use configuration::{add, add_json, enable_disable, get, list, remove, schema, secret, validate};
+use entry::{CommandEntry, SelectedCommand};
 
 use wharf_terminal::config_context::ConfigArgs;
 use wharf_terminal::session;
@@ -79,7 +81,7 @@ pub struct Cli {
     #[command(flatten)]
     repl: wharf_repl::ReplArgs,
     #[command(subcommand)]
-    command: Option<TopLevelCommand>,
+    command: Option<SelectedCommand>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -89,97 +91,97 @@ enum When {
     Never,
 }
 
-#[derive(Debug, Subcommand)]
-enum TopLevelCommand {
-    /// Take a short tour on built-in demo servers
-    #[cfg(feature = "demo")]
-    Demo(demo::DemoArgs),
-    /// Run the agent on one task
-    Run(run::RunArgs),
-    /// Serve all configured servers to other MCP clients
-    Serve(serve::ServeArgs),
-    /// List the tools of servers
-    Tools(tools::ToolsArgs),
-    /// Call a tool
-    Call(call::CallArgs),
-    /// List the resources of servers
-    Resources(resources::ResourcesArgs),
-    /// List the resource templates of servers
-    Templates(templates::TemplatesArgs),
-    /// Read a resource
-    Read(read::ReadArgs),
-    /// List the prompts of servers
-    Prompts(prompts::PromptsArgs),
-    /// Expand a prompt
-    Prompt(prompt::PromptArgs),
-    /// List the configured servers
-    #[command(visible_alias = "ls")]
-    List(configuration::list::ConfigListArgs),
-    /// Show one server's configuration
-    Get(get::GetArgs),
-    /// Add a server
-    Add(add::AddArgs),
-    /// Add a server from a JSON entry
-    AddJson(add_json::AddJsonArgs),
-    /// Remove a server
-    #[command(visible_alias = "rm")]
-    Remove(remove::RemoveArgs),
-    /// Enable a server
-    Enable(enable_disable::SwitchArgs),
-    /// Disable a server
-    Disable(enable_disable::SwitchArgs),
-    /// Check the configuration
-    Validate(validate::ValidateArgs),
-    /// Import servers from other programs
-    Import(import::ImportArgs),
-    /// Export servers in the format of another program
-    Export(export::ExportArgs),
-    /// Print the JSON Schema of configuration files
-    Schema(schema::SchemaArgs),
-    /// Store secrets that a configuration refers to
-    Secret(secret::SecretArgs),
-    /// Log in to a server, or list logins
-    #[command(visible_alias = "login")]
-    Auth(auth::AuthArgs),
-    /// Log out: revoke and delete stored tokens
-    Logout(logout::LogoutArgs),
-    /// Review and approve the project's servers
-    Approve(approve::ApproveArgs),
-    /// Review a withheld tool and release it
-    Release(release::ReleaseArgs),
-    /// Revoke an approval
-    Revoke(approve::RevokeArgs),
-    /// Manage the keys of clients of `wharf serve`
-    Key(key::KeyArgs),
-    /// Watch a server and print its changes
-    Subscribe(subscribe::SubscribeArgs),
-    /// Make a running wharf reload its configuration
-    Reload(reload::ReloadArgs),
-    /// Cancel the agent's run in a running wharf
-    Cancel(cancel::CancelArgs),
-    /// Show the stderr output of servers
-    Logs(logs::LogsArgs),
-    /// Show the status of the configured servers
-    Status(status::StatusArgs),
-    /// Test whether a configured server works
-    Test(test::TestArgs),
-    /// Diagnose a configured server
-    Why(why::WhyArgs),
-    /// Show call counts and latencies of tools
-    Stats(stats::StatsArgs),
-    /// Run a harmless server for trying things out
-    #[cfg(feature = "demo")]
-    DemoServer(demo_server::DemoServerArgs),
-    /// Print a shell's completion script
-    Completions(completions::CompletionsArgs),
-    /// Write the manual pages
-    Man(man::ManArgs),
-    /// Print names for shell completion; used by the completion scripts
-    #[command(hide = true)]
-    CompleteNames(complete_names::CompleteNamesArgs),
-    /// Keep servers open until a line on stdin or a signal; for tests
-    #[command(hide = true)]
-    Hold(hold::HoldArgs),
+/// Returns the commands by task, in the order of the help. To add a command, add its line to its group.
+fn command_groups() -> [(&'static str, Vec<CommandEntry>); 7] {
+    [
+        ("Use", use_commands()),
+        ("Configure", configuration_commands()),
+        ("Log in and approve", login_commands()),
+        ("Diagnose", diagnosis_commands()),
+        ("Talk", agent_commands()),
+        ("Learn and install", installation_commands()),
+        ("Hidden", hidden_commands()),
+    ]
+}
+
+fn use_commands() -> Vec<CommandEntry> {
+    Vec::from([
+        CommandEntry::in_session("tools", tools::run, |args| args.common.clone()),
+        CommandEntry::in_session("call", call::run, |args| args.common.clone()),
+        CommandEntry::in_session("resources", resources::run, |args| args.common.clone()),
+        CommandEntry::in_session("templates", templates::run, |args| args.common.clone()),
+        CommandEntry::in_session("read", read::run, |args| args.common.clone()),
+        CommandEntry::in_session("prompts", prompts::run, |args| args.common.clone()),
+        CommandEntry::in_session("prompt", prompt::run, |args| args.common.clone()),
+        CommandEntry::in_session("subscribe", subscribe::run, |args| args.common.clone()),
+        CommandEntry::in_session("serve", serve::run, serve::ServeArgs::common),
+    ])
+}
+
+fn configuration_commands() -> Vec<CommandEntry> {
+    Vec::from([
+        CommandEntry::in_session("list", list::run, list::ConfigListArgs::common),
+        CommandEntry::in_session("get", get::run, |args| args.output.common()),
+        CommandEntry::in_session("add", add::run, add::AddArgs::common),
+        CommandEntry::in_session("add-json", add_json::run, add_json::AddJsonArgs::common),
+        CommandEntry::in_session("remove", remove::run, |args| args.output.common()),
+        CommandEntry::in_session("enable", enable_disable::enable, |args| args.output.common())
+            .about("Enable a server"),
+        CommandEntry::in_session("disable", enable_disable::disable, |args| args.output.common())
+            .about("Disable a server"),
+        CommandEntry::in_session("validate", validate::run, |args| args.output.common()),
+        CommandEntry::in_session("import", import::run, import::ImportArgs::common),
+        CommandEntry::in_session("export", export::run, |args| args.output.common()),
+        CommandEntry::in_session("schema", schema::run, |_| CommonArgs::default()),
+        CommandEntry::in_session("secret", secret::run, secret::SecretArgs::common),
+        CommandEntry::in_session("reload", reload::run, |args| args.output.common()),
+    ])
+}
+
+fn login_commands() -> Vec<CommandEntry> {
+    Vec::from([
+        CommandEntry::in_session("auth", auth::run, auth::AuthArgs::common),
+        CommandEntry::in_session("logout", logout::run, logout::LogoutArgs::common),
+        CommandEntry::in_session("approve", approve::run, approve::ApproveArgs::common),
+        CommandEntry::in_session("revoke", approve::revoke, |args| args.output.common()),
+        CommandEntry::in_session("release", release::run, |args| args.common.clone()),
+        CommandEntry::in_session("key", key::run, key::KeyArgs::common),
+    ])
+}
+
+fn diagnosis_commands() -> Vec<CommandEntry> {
+    Vec::from([
+        CommandEntry::in_session("status", status::run, |args| args.common.clone()),
+        CommandEntry::in_session("test", test::run, |args| args.common.clone()),
+        CommandEntry::in_session("why", why::run, |args| args.common.clone()),
+        CommandEntry::in_session("logs", logs::run, logs::LogsArgs::common),
+        CommandEntry::in_session("stats", stats::run, |args| args.output.common()),
+    ])
+}
+
+fn agent_commands() -> Vec<CommandEntry> {
+    Vec::from([
+        CommandEntry::in_session("run", run::run, |args| args.common.clone()),
+        CommandEntry::in_session("cancel", cancel::run, |args| args.output.common()),
+    ])
+}
+
+fn installation_commands() -> Vec<CommandEntry> {
+    Vec::from([
+        #[cfg(feature = "demo")]
+        CommandEntry::in_session("demo", demo::run, demo::DemoArgs::common),
+        #[cfg(feature = "demo")]
+        CommandEntry::new("demo-server", demo_server::run),
+        CommandEntry::new("completions", completions::run),
+        CommandEntry::new("man", man::run),
+    ])
+}
+
+fn hidden_commands() -> Vec<CommandEntry> {
+    Vec::from([
+        CommandEntry::new("complete-names", complete_names::run),
+        CommandEntry::in_session("hold", hold::run, |args| args.common.clone()),
+    ])
 }
 
 impl Cli {
@@ -227,7 +229,6 @@ impl Cli {
             Some(_) if self.validate_config => Self::definition()
                 .error(ErrorKind::ArgumentConflict, "--validate-config applies to `wharf` without a command")
                 .exit(),
-            None if self.validate_config => TopLevelCommand::Validate(validate::ValidateArgs::default()),
             Some(_) if self.repl.has_any() => Self::definition()
                 .error(
                     ErrorKind::ArgumentConflict,
@@ -235,105 +236,15 @@ impl Cli {
                 )
                 .exit(),
             Some(command) => command,
+            None if self.validate_config => {
+                let all = validate::ValidateArgs::default();
+                return session::run(context, &CommonArgs::default(), async |on| validate::run(&all, on).await);
+            }
             None => {
                 return session::run(context, &self.repl.common(), async |on| wharf_repl::run(&self.repl, on).await);
             }
         };
-        match command {
-            #[cfg(feature = "demo")]
-            TopLevelCommand::Demo(args) => session::run(context, &args.common(), async |on| demo::run(&args, on).await),
-            TopLevelCommand::Run(args) => session::run(context, &args.common, async |on| run::run(&args, on).await),
-            TopLevelCommand::Serve(args) => {
-                session::run(context, &args.common(), async |on| serve::run(&args, on).await)
-            }
-            TopLevelCommand::Tools(args) => session::run(context, &args.common, async |on| tools::run(&args, on).await),
-            TopLevelCommand::Call(args) => session::run(context, &args.common, async |on| call::run(&args, on).await),
-            TopLevelCommand::Resources(args) => {
-                session::run(context, &args.common, async |on| resources::run(&args, on).await)
-            }
-            TopLevelCommand::Templates(args) => {
-                session::run(context, &args.common, async |on| templates::run(&args, on).await)
-            }
-            TopLevelCommand::Read(args) => session::run(context, &args.common, async |on| read::run(&args, on).await),
-            TopLevelCommand::Prompts(args) => {
-                session::run(context, &args.common, async |on| prompts::run(&args, on).await)
-            }
-            TopLevelCommand::Prompt(args) => {
-                session::run(context, &args.common, async |on| prompt::run(&args, on).await)
-            }
-            TopLevelCommand::Subscribe(args) => {
-                session::run(context, &args.common, async |on| subscribe::run(&args, on).await)
-            }
-            TopLevelCommand::List(args) => {
-                session::run(context, &args.common(), async |on| configuration::list::run(&args, on).await)
-            }
-            TopLevelCommand::Get(args) => {
-                session::run(context, &args.output.common(), async |on| get::run(&args, on).await)
-            }
-            TopLevelCommand::Add(args) => session::run(context, &args.common(), async |on| add::run(args, on).await),
-            TopLevelCommand::AddJson(args) => {
-                session::run(context, &args.common(), async |on| add_json::run(&args, on).await)
-            }
-            TopLevelCommand::Remove(args) => {
-                session::run(context, &args.output.common(), async |on| remove::run(&args, on).await)
-            }
-            TopLevelCommand::Enable(args) => {
-                session::run(context, &args.output.common(), async |on| enable_disable::enable(&args, on).await)
-            }
-            TopLevelCommand::Disable(args) => {
-                session::run(context, &args.output.common(), async |on| enable_disable::disable(&args, on).await)
-            }
-            TopLevelCommand::Validate(args) => {
-                session::run(context, &args.output.common(), async |on| validate::run(&args, on).await)
-            }
-            TopLevelCommand::Import(args) => {
-                session::run(context, &args.common(), async |on| import::run(&args, on).await)
-            }
-            TopLevelCommand::Export(args) => {
-                session::run(context, &args.output.common(), async |on| export::run(&args, on).await)
-            }
-            TopLevelCommand::Schema(_) => {
-                session::run(context, &CommonArgs::default(), async |on| schema::run(on).await)
-            }
-            TopLevelCommand::Secret(args) => {
-                session::run(context, &args.common(), async |on| secret::run(&args, on).await)
-            }
-            TopLevelCommand::Key(args) => session::run(context, &args.common(), async |on| key::run(&args, on).await),
-            TopLevelCommand::Auth(args) => session::run(context, &args.common(), async |on| auth::run(&args, on).await),
-            TopLevelCommand::Logout(args) => {
-                session::run(context, &args.common(), async |on| logout::run(&args, on).await)
-            }
-            TopLevelCommand::Approve(args) => {
-                session::run(context, &args.common(), async |on| approve::run(&args, on).await)
-            }
-            TopLevelCommand::Release(args) => {
-                session::run(context, &args.common, async |on| release::run(&args, on).await)
-            }
-            TopLevelCommand::Revoke(args) => {
-                session::run(context, &args.output.common(), async |on| approve::revoke(&args, on).await)
-            }
-            TopLevelCommand::Reload(args) => {
-                session::run(context, &args.output.common(), async |on| reload::run(on).await)
-            }
-            TopLevelCommand::Cancel(args) => {
-                session::run(context, &args.output.common(), async |on| cancel::run(on).await)
-            }
-            TopLevelCommand::Logs(args) => session::run(context, &args.common(), async |on| logs::run(&args, on).await),
-            TopLevelCommand::Status(args) => {
-                session::run(context, &args.common, async |on| status::run(&args, on).await)
-            }
-            TopLevelCommand::Test(args) => session::run(context, &args.common, async |on| test::run(&args, on).await),
-            TopLevelCommand::Why(args) => session::run(context, &args.common, async |on| why::run(&args, on).await),
-            TopLevelCommand::Stats(args) => {
-                session::run(context, &args.output.common(), async |on| stats::run(&args, on).await)
-            }
-            #[cfg(feature = "demo")]
-            TopLevelCommand::DemoServer(args) => demo_server::run(args),
-            TopLevelCommand::Completions(args) => completions::run(&args),
-            TopLevelCommand::Man(args) => man::run(&args),
-            TopLevelCommand::CompleteNames(args) => complete_names::run(&args, context),
-            TopLevelCommand::Hold(args) => session::run(context, &args.common, async |on| hold::run(&args, on).await),
-        }
+        command.run(context)
     }
 }
 

@@ -22,6 +22,7 @@ use wharf_terminal::table::wrap_gutter;
 /// Minimum length of a digest prefix given with `--digest`.
 const MIN_DIGEST_PREFIX: usize = 12;
 
+/// Review and approve the project's servers
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A project's servers do not start until you approve them. Each definition is shown in full before you are asked. \
@@ -61,6 +62,7 @@ impl ApproveArgs {
     }
 }
 
+/// Revoke an approval
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -24,8 +24,10 @@ use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 pub use login_lookup::LoginSelection;
 pub use status::account_label;
 
+/// Log in to a server, or list logins
 #[derive(Debug, clap::Args)]
 #[command(
+    visible_alias = "login",
     args_conflicts_with_subcommands = true,
     after_help = "\
 Opens the login page in your browser after you confirm, and waits for the redirect. The login is stored in the \

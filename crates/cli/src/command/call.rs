@@ -31,6 +31,7 @@ pub use argv::separate_options;
 #[cfg(feature = "demo")]
 pub use follow::progress_text;
 
+/// Call a tool
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "wharf call [OPTIONS] [SERVER] <TOOL> [ARGUMENT]...\n       \

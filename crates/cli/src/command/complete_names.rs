@@ -19,7 +19,9 @@ use wharf_terminal::command_words::{option, positional};
 use wharf_terminal::config_context::config_paths;
 use wharf_terminal::session::CliContext;
 
+/// Print names for shell completion; used by the completion scripts
 #[derive(Debug, clap::Args)]
+#[command(hide = true)]
 pub struct CompleteNamesArgs {
     /// Words before the one being completed, without `wharf`
     #[arg(last = true)]
@@ -31,7 +33,7 @@ const MAX_NAMES: usize = 1_000;
 /// Maximum length of a printed name.
 const MAX_NAME_LEN: usize = 128;
 
-pub fn run(args: &CompleteNamesArgs, context: CliContext) -> ExitCode {
+pub fn run(args: CompleteNamesArgs, context: CliContext) -> ExitCode {
     let Some(wanted) = completion_target(&Cli::definition(), &args.words) else { return ExitCode::SUCCESS };
     let (places, state) = config_paths(&context.config, &context.environment);
     let names = wanted.names(&load(&places, &context.environment), state.as_deref());

@@ -11,7 +11,9 @@ use clap_complete::Shell;
 
 use super::Cli;
 use wharf_terminal::failure::Failure;
+use wharf_terminal::session::CliContext;
 
+/// Print a shell's completion script
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Bash, zsh and fish also complete configured servers, their tools and the arguments of these as last listed. They ask \
@@ -28,7 +30,7 @@ pub struct CompletionsArgs {
     shell: Shell,
 }
 
-pub fn run(args: &CompletionsArgs) -> ExitCode {
+pub fn run(args: CompletionsArgs, _: CliContext) -> ExitCode {
     let script = script(args.shell);
     let written = std::io::stdout().lock().write_all(script.as_bytes());
     written.map_or_else(|error| Failure::from_stdout_error(error).kind.code().into(), |()| ExitCode::SUCCESS)

@@ -18,6 +18,7 @@ use wharf_terminal::session::{CommandSession, CommonArgs};
 use demo_servers::{AnswerSource, DemoServers};
 use tour::DemoTour;
 
+/// Take a short tour on built-in demo servers
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

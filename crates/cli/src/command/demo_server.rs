@@ -8,9 +8,11 @@ use std::time::Duration;
 use wharf_demo::{DemoServerOptions, HttpForm, ListenOptions, parse_address, serve_http, serve_stdio};
 
 use wharf_terminal::failure::FailureKind;
+use wharf_terminal::session::CliContext;
 use wharf_terminal::signals::FirstSignal;
 use wharf_terminal::stdin;
 
+/// Run a harmless server for trying things out
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -48,7 +50,7 @@ pub struct DemoServerArgs {
     tide: Option<u32>,
 }
 
-pub fn run(args: DemoServerArgs) -> ExitCode {
+pub fn run(args: DemoServerArgs, _: CliContext) -> ExitCode {
     match serve(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -11,6 +11,7 @@ use wharf_terminal::config_context::usage_refusal;
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::session::{CommandSession, JsonArgs};
 
+/// Export servers in the format of another program
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The file goes to stdout, and notes on unsupported settings to stderr. Variables and secrets stay references; \

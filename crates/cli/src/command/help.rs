@@ -3,21 +3,8 @@
 use anstream::adapter::strip_str;
 use clap::Command;
 
-/// Commands by task, in the order of the help.
-const GROUPS: [(&str, &[&str]); 6] = [
-    ("Use", &["tools", "call", "resources", "templates", "read", "prompts", "prompt", "subscribe", "serve"]),
-    (
-        "Configure",
-        &[
-            "list", "get", "add", "add-json", "remove", "enable", "disable", "validate", "import", "export", "schema",
-            "secret", "reload",
-        ],
-    ),
-    ("Log in and approve", &["auth", "logout", "approve", "revoke", "release", "key"]),
-    ("Diagnose", &["status", "test", "why", "logs", "stats"]),
-    ("Talk", &["run", "cancel"]),
-    ("Learn and install", &["demo", "demo-server", "completions", "man"]),
-];
+use super::command_groups;
+use super::entry::CommandEntry;
 
 /// End of the short help.
 pub const SEE_MORE: &str = "\
@@ -46,16 +33,12 @@ pub fn with_groups(wharf: &Command) -> Command {
 
 /// Renders the commands in the order of the groups, with a heading above the first command of each group.
 fn grouped_commands(wharf: &Command) -> String {
-    let order = |name: &str| GROUPS.iter().flat_map(|(_, names)| *names).position(|known| *known == name);
-    let sorted = wharf.clone().mut_subcommands(|command| {
-        let position = order(command.get_name());
-        command.display_order(position.unwrap_or(usize::MAX))
-    });
-    let text = sorted.help_template("{subcommands}").render_help().ansi().to_string();
+    let groups = command_groups();
+    let text = wharf.clone().help_template("{subcommands}").render_help().ansi().to_string();
     let header = wharf.get_styles().get_header();
     let (mut grouped, mut current) = (String::new(), None);
     for line in text.trim_end().lines() {
-        let group = group_of_line(line);
+        let group = group_of_line(&groups, line);
         if let Some(heading) = group.filter(|_| group != current) {
             let gap = if current.is_some() { "\n" } else { "" };
             grouped.push_str(&format!("{gap}{header}{heading}:{header:#}\n"));
@@ -68,10 +51,11 @@ fn grouped_commands(wharf: &Command) -> String {
 }
 
 /// Returns the group of the command that a line of clap's list begins with. `None` for a continuation line.
-fn group_of_line(line: &str) -> Option<&'static str> {
+fn group_of_line(groups: &[(&'static str, Vec<CommandEntry>)], line: &str) -> Option<&'static str> {
     let line = strip_str(line).to_string();
     let name = line.strip_prefix("  ")?.split(' ').next()?;
-    GROUPS.iter().find(|(_, names)| names.contains(&name)).map(|(heading, _)| *heading)
+    let group = groups.iter().find(|(_, commands)| commands.iter().any(|entry| entry.name() == name));
+    group.map(|(heading, _)| *heading)
 }
 
 /// Renders the options under their headings.
@@ -87,28 +71,17 @@ mod tests {
     use crate::command::Cli;
 
     #[test]
-    fn every_command_is_in_one_group() {
-        let wharf = Cli::definition();
-        for command in wharf.get_subcommands().filter(|command| !command.is_hide_set()) {
-            let groups = GROUPS.iter().filter(|(_, names)| names.contains(&command.get_name()));
-            assert_eq!(groups.count(), 1, "`{}` must be in one group of GROUPS", command.get_name());
-        }
-        #[cfg(feature = "demo")]
-        for name in GROUPS.iter().flat_map(|(_, names)| *names) {
-            assert!(wharf.find_subcommand(name).is_some(), "GROUPS has `{name}`, which is not a command");
-        }
-    }
-
-    #[test]
     fn the_help_has_every_group_once_and_in_order() {
         for width in [60, 80, 200] {
             let help = with_groups(&Cli::definition().term_width(width)).render_long_help().to_string();
             let lines: Vec<&str> = help.lines().collect();
-            let found = GROUPS.map(|(heading, names)| {
+            let mut groups = Vec::from(command_groups());
+            assert_eq!(groups.pop().map(|(heading, _)| heading), Some("Hidden"));
+            let found = groups.iter().map(|(heading, commands)| {
                 let at: Vec<usize> = (0..lines.len()).filter(|at| lines[*at] == format!("{heading}:")).collect();
                 let [at] = at[..] else { panic!("{heading} at {at:?} in {help}") };
                 let first = lines[at + 1].split_whitespace().next();
-                assert!(first.is_some_and(|first| names.contains(&first)), "{help}");
+                assert_eq!(first, Some(commands[0].name()), "{help}");
                 at
             });
             assert!(found.is_sorted(), "{help}");

@@ -8,8 +8,9 @@ use wharf_terminal::servers::{ServerArgs, connect_each};
 use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::stdin;
 
+/// Keep servers open until a line on stdin or a signal; for tests
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  wharf hold --stdio \"wharf demo-server\" --then close")]
+#[command(hide = true, after_help = "Examples:\n  wharf hold --stdio \"wharf demo-server\" --then close")]
 pub struct HoldArgs {
     #[command(flatten)]
     servers: ServerArgs,

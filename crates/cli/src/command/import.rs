@@ -24,6 +24,7 @@ use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 
 pub use found::count_importable;
 
+/// Import servers from other programs
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Without a program, reads the files of all programs found on this machine. One table shows all servers, then you \

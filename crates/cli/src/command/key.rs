@@ -17,6 +17,7 @@ const KEY_FILE: &str = "serve-keys.json";
 /// Maximum size of that file.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
+/// Manage the keys of clients of `wharf serve`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A client of `wharf serve --http` presents its key as `Authorization: Bearer KEY`. Only a digest of the key is stored. \

@@ -11,6 +11,7 @@ use wharf_terminal::servers::printable_word;
 use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{GOOD, NAME, paint};
 
+/// Log out: revoke and delete stored tokens
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Tokens are revoked if the authorization server supports it, and deleted here in any case.

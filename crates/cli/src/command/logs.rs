@@ -20,6 +20,7 @@ use tail::{LogEntry, LogTails, servers_with_logs};
 /// Poll interval of `--follow`.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
+/// Show the stderr output of servers
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Every line starts with its time in UTC. `|` marks stderr output of the server, `:` its log messages and `-` \

@@ -9,7 +9,9 @@ use clap_mangen::Man;
 
 use super::Cli;
 use wharf_terminal::failure::{Failure, render_failure};
+use wharf_terminal::session::CliContext;
 
+/// Write the manual pages
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -20,7 +22,7 @@ pub struct ManArgs {
     directory: Option<PathBuf>,
 }
 
-pub fn run(args: &ManArgs) -> ExitCode {
+pub fn run(args: ManArgs, _: CliContext) -> ExitCode {
     let written = match &args.directory {
         None => print(),
         Some(directory) => write_all(directory),

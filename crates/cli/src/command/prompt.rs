@@ -16,6 +16,7 @@ use wharf_terminal::services::ServiceArgs;
 use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{HEADING, paint};
 
+/// Expand a prompt
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "wharf prompt [OPTIONS] <SERVER> <NAME> [ARGUMENT]...\n       \

@@ -7,6 +7,7 @@ use wharf_terminal::listing::list;
 use wharf_terminal::servers::ServerArgs;
 use wharf_terminal::session::{CommandSession, CommonArgs};
 
+/// List the prompts of servers
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

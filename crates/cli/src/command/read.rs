@@ -15,6 +15,7 @@ use wharf_terminal::servers::{ServerArg, connect_one};
 use wharf_terminal::services::ServiceArgs;
 use wharf_terminal::session::{CommandSession, CommonArgs};
 
+/// Read a resource
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -18,6 +18,7 @@ use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{GOOD, paint};
 use wharf_terminal::table::wrap_gutter;
 
+/// Review a withheld tool and release it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A tool is withheld if its definition seems to give orders to the model. `wharf tools --withheld` lists such tools. \

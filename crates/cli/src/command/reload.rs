@@ -7,6 +7,7 @@ use wharf_terminal::failure::{CommandEnding, CommandResult, FailureKind};
 use wharf_terminal::managed_host::ReloadReport;
 use wharf_terminal::session::{CommandSession, JsonArgs};
 
+/// Make a running wharf reload its configuration
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 `wharf` reloads changed files automatically, `wharf run` on request only. The process to reload is found by the \
@@ -21,7 +22,7 @@ pub struct ReloadArgs {
     pub output: JsonArgs,
 }
 
-pub async fn run(session: &CommandSession) -> CommandResult {
+pub async fn run(_: &ReloadArgs, session: &CommandSession) -> CommandResult {
     let answered = ControlResponse::<ReloadReport>::request(session, "mcp.reload").await?;
     for problem in &answered.body.problems {
         session.console.warn(UntrustedText::new(problem.as_str()));

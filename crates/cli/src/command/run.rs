@@ -33,6 +33,7 @@ use wharf_terminal::stdin::read_all;
 /// Maximum time to wait for the first server before the first request to the model.
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Run the agent on one task
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The answer is streamed to stdout, tool calls are listed on stderr. With --json every event is a document on a \

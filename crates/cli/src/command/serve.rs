@@ -31,6 +31,7 @@ use wharf_terminal::gateway_socket::{AttachRequest, ViewRequest};
 use wharf_terminal::protocol_pipes;
 use wharf_terminal::session::{CommandSession, CommonArgs, parse_timeout};
 
+/// Serve all configured servers to other MCP clients
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Without --http, one client is served on stdin and stdout. All such clients of one user share a gateway in the \

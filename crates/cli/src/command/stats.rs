@@ -14,6 +14,7 @@ use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::session::{CommandSession, JsonArgs};
 use wharf_terminal::style::{NAME, paint};
 
+/// Show call counts and latencies of tools
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Counts the calls of all processes that share this state directory, for as long as the audit log keeps them. Half \

@@ -19,6 +19,7 @@ use wharf_terminal::status::status_rows::{StatusRow, worst_kind_of_rows};
 /// Text if only other scopes have servers.
 pub const NONE_IN_SCOPE: &str = "no MCP servers configured in this scope; `wharf list` shows all";
 
+/// Show the status of the configured servers
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 If a `wharf` or `wharf run` is running in this directory with the same --config, it is asked for the status. \

@@ -17,6 +17,7 @@ use wharf_terminal::style::{NAME, QUIET, paint};
 /// Maximum number of resources watched by default.
 const MAX_DEFAULT_RESOURCES: usize = 100;
 
+/// Watch a server and print its changes
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Without --tools, --prompts, --resources or --uri, watches everything the server supports. Each change is a line \

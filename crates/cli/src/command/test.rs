@@ -12,6 +12,7 @@ use wharf_terminal::status::show::{ServerRow, server_table, state_label, status_
 use wharf_terminal::status::status_rows::transport_word;
 use wharf_terminal::style::{QUIET, paint};
 
+/// Test whether a configured server works
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Exit codes: 2 configuration error, 3 the server is unreachable or does not speak MCP, 4 login needed, 5 not \

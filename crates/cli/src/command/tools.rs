@@ -18,6 +18,7 @@ use wharf_terminal::search;
 use wharf_terminal::servers::ServerArgs;
 use wharf_terminal::session::{CommandSession, CommonArgs};
 
+/// List the tools of servers
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Lists the usable tools, without filtered ones. Withheld tools cause a warning: --withheld lists them with the \

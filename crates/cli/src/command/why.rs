@@ -19,6 +19,7 @@ use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{BAD, GOOD, HEADING, QUIET, WARNING, paint};
 use wharf_terminal::table::wrap;
 
+/// Diagnose a configured server
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Steps: config, approval, expand; then path and spawn, or dial, tls and login; then handshake, ping, list, \

@@ -18,7 +18,8 @@ use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::question;
 use wharf_terminal::session::{CommandSession, CommonArgs};
 
-#[derive(Debug, clap::Args)]
+/// Add a server
+#[derive(Debug, Clone, clap::Args)]
 #[command(
     override_usage = "wharf add [OPTIONS] <ID> <URL|COMMAND> [ARGS]...\n       \
                       wharf add [OPTIONS] <ID> -- <COMMAND>...",
@@ -58,7 +59,7 @@ pub struct AddArgs {
 }
 
 /// Destination of an entry.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct EntryDestination {
     /// Configuration to write to
     #[arg(long, short, value_enum, default_value_t = ConfigScope::Project)]
@@ -111,9 +112,9 @@ impl EntryDestination {
     }
 }
 
-pub async fn run(args: AddArgs, session: &CommandSession) -> CommandResult {
+pub async fn run(args: &AddArgs, session: &CommandSession) -> CommandResult {
     let name = parse_server_name(&args.id)?;
-    let args = &args.merge_trailing_command()?;
+    let args = &args.clone().merge_trailing_command()?;
     let mut entry = entry::build_entry(args)?;
     let asked = entry::prompted_members(args, &entry);
     let wanted: Vec<String> = asked.iter().map(|(_, name)| name.clone()).collect();

@@ -7,6 +7,7 @@ use wharf_terminal::failure::{CommandResult, Failure};
 use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::stdin;
 
+/// Add a server from a JSON entry
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The entry is the object under the id in a configuration file; `wharf schema` describes its \

@@ -15,6 +15,7 @@ use wharf_terminal::display_path::display_path;
 use wharf_terminal::failure::{CommandEnding, CommandResult};
 use wharf_terminal::session::{CommandSession, JsonArgs};
 
+/// Show one server's configuration
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Secrets are shown as ***. A reference such as ${TOKEN} is shown as written, with whether it is set.

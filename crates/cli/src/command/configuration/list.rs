@@ -18,8 +18,11 @@ use wharf_terminal::session::{CommandSession, CommonArgs, JsonArgs, parse_timeou
 use wharf_terminal::status::show::{ServerRow, server_table, state_label};
 use wharf_terminal::style::{QUIET, paint};
 
+/// List the configured servers
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    visible_alias = "ls",
+    after_help = "\
 Lists the configured servers and starts none without --probe. A row marked · is overridden by another with the \
 same id. States: enabled, disabled, unapproved (a project's server you have not approved), changed (since you \
 approved it), broken (see wharf validate), replaced (by a higher layer).
@@ -29,7 +32,8 @@ Examples:
   wharf list --scope project
   wharf list --probe --scope project --timeout 5
   wharf list --json \\
-      | jq -r '.items[] | select(.state == \"broken\") | .id'")]
+      | jq -r '.items[] | select(.state == \"broken\") | .id'"
+)]
 pub struct ConfigListArgs {
     /// Layers to show
     #[arg(long, short, value_enum, default_value_t = ScopeFilter::Effective)]

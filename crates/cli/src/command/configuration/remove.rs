@@ -12,13 +12,17 @@ use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::session::{CommandSession, JsonArgs};
 use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 
+/// Remove a server
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    visible_alias = "rm",
+    after_help = "\
 Without --scope, removes the project's entry if there is one, otherwise the entry in effect.
 
 Examples:
   wharf remove github
-  wharf remove github --scope global")]
+  wharf remove github --scope global"
+)]
 pub struct RemoveArgs {
     /// Name of the server
     id: String,

@@ -12,6 +12,7 @@ use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 use wharf_terminal::suggestions::suggestion;
 
+/// Store secrets that a configuration refers to
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A secret is stored in the system keyring if there is one, otherwise in a file that only you can read. A \

@@ -17,6 +17,7 @@ use wharf_terminal::failure::{CommandEnding, CommandResult, FailureKind};
 use wharf_terminal::session::{CommandSession, JsonArgs};
 use wharf_terminal::style::{BAD, GOOD, HEADING, QUIET, WARNING, paint};
 
+/// Check the configuration
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "\
 Reads every layer without starting servers or running secret commands. Exits with 2 if there are errors, with \

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 /// Connection and settings of a server, given by flags.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct AddFlags {
     /// Transport; detected if not given
     #[arg(long, short, value_enum, help_heading = "Server")]
@@ -35,7 +35,7 @@ pub struct AddFlags {
 }
 
 /// Settings of a server.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct ServerSettingFlags {
     /// Store the server enabled (true) or disabled (false)
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
@@ -61,7 +61,7 @@ pub struct ServerSettingFlags {
 }
 
 /// OAuth parameters for servers without discovery.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[group(id = "login", multiple = true)]
 pub struct OauthFlags {
     /// Authorization endpoint
