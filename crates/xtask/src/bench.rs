@@ -1,12 +1,11 @@
 //! `cargo xtask bench stdio`: calls per second over a pipe, for this client, for other SDKs and for a client that only
 //! copies bytes (the limit). All use the same echo server. In-process calls are measured too. [`http()`] measures the
-//! same over HTTP, [`catalog()`] the merging of server listings, [`cli()`] the run time of commands, [`repl()`] the
+//! same over HTTP, [`cli()`] the run time of commands, [`repl()`] the
 //! latency of the REPL.
 //!
 //! The clients take turns within each round and are compared within it, so that other load on the machine affects all
 //! of them.
 
-mod catalog;
 mod cli;
 mod cli_table;
 mod host;
@@ -28,7 +27,6 @@ use std::process::Command;
 use crate::peers;
 use crate::run::{TaskResult, capture, cargo, on_path, parse_number, run, say, target};
 
-pub use catalog::catalog;
 pub use cli::cli;
 pub use host::host;
 pub use http::http;

@@ -41,7 +41,6 @@ usage: cargo xtask <task>
         [--rounds N] [--secs S]   the pipes, written to evidence/benchmarks.md
   bench http [--quick]            the same over HTTP, compared with a bare client on the same library
         [--rounds N] [--secs S]
-  bench catalog [--quick]         merging and searching many servers' tools, compared with a plain map
         [--rounds N] [--secs S]
   bench host [--quick]            many servers behind one host, some failing, with limits
   bench cli [--quick]             run time of commands, compared with a bare client and other
@@ -88,7 +87,6 @@ fn dispatch(words: &[&str]) -> TaskResult {
         ["prove", rest @ ..] => prove::prove(rest),
         ["bench", "stdio", rest @ ..] => bench::stdio(rest),
         ["bench", "http", rest @ ..] => bench::http(rest),
-        ["bench", "catalog", rest @ ..] => bench::catalog(rest),
         ["bench", "host", rest @ ..] => bench::host(rest),
         ["bench", "cli", rest @ ..] => bench::cli(rest),
         ["bench", "repl", rest @ ..] => bench::repl(rest),
