@@ -1,8 +1,9 @@
 //! The resources: a greeting, a logo, a clock, the tide, possibly a buoy, and two templates for the berths of a dock.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use serde_json::{Map, Value, json};
+use wharf_spec::Timestamp;
 
 use super::content;
 use super::message::RpcError;
@@ -95,7 +96,7 @@ pub fn read(uri: &str, revision: DemoRevision, view: HarbourView) -> Result<Reso
             let blob = content::LOGO_PNG;
             (json!({"uri": uri, "mimeType": "image/png", "blob": blob}), 3_600_000)
         }
-        "demo://clock" => (plain(uri, &timestamp(SystemTime::now())), 0),
+        "demo://clock" => (plain(uri, &format!("{:.0}", Timestamp(SystemTime::now()))), 0),
         TIDE_URI => (plain(uri, &format!("The tide stands at {} cm.", view.tide)), 1_000),
         BUOY_URI if view.has_buoy => (plain(uri, "Ding, says the buoy."), 60_000),
         _ => match skills::contents(uri).filter(|_| revision.is_stateless()) {
@@ -145,50 +146,9 @@ fn not_found(uri: &str, revision: DemoRevision) -> RpcError {
     RpcError::new(revision.resource_not_found(), format!("unknown resource `{uri}`")).with_data(json!({"uri": uri}))
 }
 
-/// Formats a time as RFC 3339 in UTC, to the second. Clamps times before 1970.
-pub fn timestamp(time: SystemTime) -> String {
-    let since_1970 = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (mut days, seconds) = (since_1970.as_secs() / 86_400, since_1970.as_secs() % 86_400);
-    let is_leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let mut year = 1970;
-    while days >= 365 + u64::from(is_leap(year)) {
-        days -= 365 + u64::from(is_leap(year));
-        year += 1;
-    }
-    let february = 28 + u64::from(is_leap(year));
-    let mut month = 1;
-    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
-        if days < length {
-            break;
-        }
-        days -= length;
-        month += 1;
-    }
-    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    let day = days + 1;
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-
-    #[test]
-    fn times_are_written_as_rfc_3339() {
-        let table = [
-            (0, "1970-01-01T00:00:00Z"),
-            (951_782_400, "2000-02-29T00:00:00Z"),
-            (951_868_800, "2000-03-01T00:00:00Z"),
-            (1_785_196_799, "2026-07-27T23:59:59Z"),
-            (1_798_761_599, "2026-12-31T23:59:59Z"),
-            (4_107_542_400, "2100-03-01T00:00:00Z"),
-        ];
-        for (seconds, expected) in table {
-            assert_eq!(timestamp(UNIX_EPOCH + Duration::from_secs(seconds)), expected);
-        }
-    }
 
     #[track_caller]
     fn check(uri: &str, expected: &str) {

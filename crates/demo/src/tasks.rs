@@ -11,11 +11,11 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Map, Value, json};
+use wharf_spec::Timestamp;
 
 use super::call_signal::CallSignal;
 use super::client_link::{CallContext, CallStop};
 use super::message::{INTERNAL_ERROR, RpcError, lock_unpoisoned};
-use super::resources::timestamp;
 use super::rounds::nonce;
 
 pub use run::TaskServices;
@@ -132,7 +132,7 @@ pub fn start_task(task: Arc<DemoTask>, play: TaskWork, crew: TaskServices) {
 
 impl DemoTask {
     fn new(ttl_ms: u64) -> Self {
-        let now = timestamp(SystemTime::now());
+        let now = format!("{:.0}", Timestamp(SystemTime::now()));
         let message = "The work has begun.".to_owned();
         let state =
             DemoTaskState { phase: DemoTaskPhase::Working, message, updated: now.clone(), watchers: Vec::new() };
@@ -193,7 +193,7 @@ impl DemoTask {
         }
         state.phase = phase;
         state.message = message.to_owned();
-        state.updated = timestamp(SystemTime::now());
+        state.updated = format!("{:.0}", Timestamp(SystemTime::now()));
         if state.phase.is_end() {
             for watcher in state.watchers.drain(..) {
                 watcher.deliver(ENDED, json!(true));

@@ -39,5 +39,5 @@ pub use secret::Secret;
 pub use server::{EnvValue, Environment, StdioSpec};
 pub use settings::{ActivationState, BackoffSettings, ReconnectPolicy, ServerEntry, ServerSettings};
 pub use suggestion::{closest_name, edit_distance};
-pub use timestamp::Timestamp;
+pub use timestamp::{Timestamp, civil_date};
 pub use untrusted::{EscapedText, UntrustedText, is_control_or_bidi};

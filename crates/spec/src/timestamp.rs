@@ -3,23 +3,27 @@
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A time that is displayed in RFC 3339 format, in UTC, to the millisecond. Times before 1970 are displayed as
-/// 1970-01-01.
+/// A time that is displayed in RFC 3339 format, in UTC, to the millisecond, or with `{:.0}` to the second. Times before
+/// 1970 are displayed as 1970-01-01.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(pub SystemTime);
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let since = self.0.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let (year, month, day) = civil_from_days(since.as_secs() / 86_400);
+        let (year, month, day) = civil_date(since.as_secs() / 86_400);
         let seconds = since.as_secs() % 86_400;
         let (hour, minute, second, milli) = (seconds / 3600, seconds / 60 % 60, seconds % 60, since.subsec_millis());
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")?;
+        match f.precision() {
+            Some(0) => f.write_str("Z"),
+            _ => write!(f, ".{milli:03}Z"),
+        }
     }
 }
 
 /// Returns year, month and day for a number of days since 1970-01-01. Eras of 400 years start on the first of March.
-fn civil_from_days(days: u64) -> (u64, u64, u64) {
+pub fn civil_date(days: u64) -> (u64, u64, u64) {
     let shifted = days + 719_468;
     let (era, of_era) = (shifted / 146_097, shifted % 146_097);
     let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -44,7 +48,9 @@ mod tests {
             (1_785_196_799_999, "2026-07-27T23:59:59.999Z"),
             (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
         ] {
-            assert_eq!(Timestamp(UNIX_EPOCH + Duration::from_millis(millis)).to_string(), expected);
+            let time = Timestamp(UNIX_EPOCH + Duration::from_millis(millis));
+            assert_eq!(time.to_string(), expected);
+            assert_eq!(format!("{time:.0}"), format!("{}Z", &expected[..19]));
         }
     }
 }

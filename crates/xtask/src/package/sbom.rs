@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::Command;
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use wharf_spec::Timestamp;
 
 use super::contents::PackageContents;
 use super::dependencies::{DependencyGraph, text};
 use super::sums::hex;
-use super::zip::civil_date;
 use crate::run::{TaskResult, capture, root};
 
 pub fn write_sbom(contents: &PackageContents) -> TaskResult<String> {
@@ -121,9 +122,7 @@ fn serial_number(digest: &str) -> String {
 }
 
 fn timestamp(seconds: u64) -> String {
-    let (year, month, day) = civil_date(seconds / 86_400);
-    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    format!("{:.0}", Timestamp(UNIX_EPOCH + Duration::from_secs(seconds)))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::io::Write as _;
 
 use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc};
+use wharf_spec::civil_date;
 
 use super::file_tree::{FileTree, PackageFile};
 use crate::run::TaskResult;
@@ -101,17 +102,6 @@ fn dos_time(seconds: u64) -> DosTime {
     DosTime { date, time }
 }
 
-/// Returns year, month and day of a number of days since 1970-01-01 (Hinnant, "chrono-compatible date algorithms").
-pub fn civil_date(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    (year + era * 400 + u64::from(month <= 2), month, day_of_year - (153 * shifted + 2) / 5 + 1)
-}
-
 fn push16(bytes: &mut Vec<u8>, value: u16) {
     bytes.extend_from_slice(&value.to_le_bytes());
 }
@@ -126,9 +116,6 @@ mod tests {
 
     #[test]
     fn dates_are_converted() {
-        assert_eq!(civil_date(0), (1970, 1, 1));
-        assert_eq!(civil_date(11_016), (2000, 2, 29));
-        assert_eq!(civil_date(20_773), (2026, 11, 16));
         assert_eq!(dos_time(0), DosTime { date: 0x21, time: 0 });
         // 2026-11-16 23:20:52
         assert_eq!(
