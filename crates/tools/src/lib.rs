@@ -30,7 +30,7 @@ pub use description::{CallSubject, PermissionRequirement, ToolDescription, ToolH
 pub use gate::{AllowAllGate, CallRefusal, Gate, GateDecision, GatedCall, PermissionSource, RefusalReason};
 pub use name_table::{NameEntry, NameLookup, NameTable};
 pub use notes::{AgentNote, NoteLimits, NoteQueue};
-pub use outcome::{OutcomeReport, ToolOutcome};
+pub use outcome::ToolOutcome;
 pub use person_time::{PersonTime, PersonWait};
 pub use registry::Registry;
 pub use snapshot::{AbsenceExplainer, RegistrySnapshot, WithheldReason, WithheldTool};

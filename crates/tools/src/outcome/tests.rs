@@ -73,12 +73,7 @@ fn every_block_kind_is_converted_to_text() {
             "a\n[image image/png, 1 byte]\n\nb",
         ),
     ] {
-        let outcome = ToolOutcome::new(blocks);
-        assert_eq!(outcome.text(), text);
-        assert_eq!(outcome.to_report().output, text);
-        let text_only = outcome.clone().into_text_only();
-        assert!(text_only.blocks.iter().all(|block| matches!(block, OutcomeBlock::Text { .. })));
-        assert_eq!(text_only.text(), text);
+        assert_eq!(ToolOutcome::new(blocks).text(), text);
     }
 }
 
@@ -99,69 +94,22 @@ fn references_are_truncated() {
     }
 }
 
-/// Checks the JSON report and the text of an outcome.
-fn check(outcome: ToolOutcome, json: &str, text: &str) {
-    assert_eq!(serde_json::to_string(&outcome.to_report()).unwrap(), json);
-    assert_eq!(outcome.text(), text);
-    assert_eq!(outcome.clone().into_text_only().to_report(), outcome.to_report());
-}
-
 #[test]
-fn successful_outcomes_are_reported() {
-    check(ToolOutcome::from_text("done"), r#"{"success":true,"output":"done","error":null}"#, "done");
-    check(ToolOutcome::default(), r#"{"success":true,"output":"","error":null}"#, "");
-    check(
-        ToolOutcome::from_text("found").with_data(raw(r#"{"n":12345678901234567890123}"#)),
-        r#"{"success":true,"output":"found","data":{"n":12345678901234567890123},"error":null}"#,
-        "found\n{\"n\":12345678901234567890123}",
-    );
-    check(
-        ToolOutcome::default().with_data(raw("null")),
-        r#"{"success":true,"output":"","data":null,"error":null}"#,
-        "null",
-    );
-}
-
-#[test]
-fn duplicate_data_is_shown_once() {
-    let text = "{\n \"n\": 12345678901234567890123\n}";
-    check(
-        ToolOutcome::from_text(text).with_data(raw(r#"{"n":12345678901234567890123}"#)),
-        r#"{"success":true,"output":"","data":{"n":12345678901234567890123},"error":null}"#,
-        text,
-    );
-    check(
-        ToolOutcome::new(vec![OutcomeBlock::text("see"), OutcomeBlock::text("[1]"), image(1)]).with_data(raw("[1]")),
-        r#"{"success":true,"output":"see\n[image image/png, 1 byte]","data":[1],"error":null}"#,
-        "see\n[1]\n[image image/png, 1 byte]",
-    );
-    check(
-        ToolOutcome::from_text("plain").with_data(raw(r#"{"result":"plain"}"#)),
-        r#"{"success":true,"output":"plain","data":{"result":"plain"},"error":null}"#,
-        "plain",
-    );
-}
-
-#[test]
-fn failed_outcomes_are_reported() {
-    let silent = r#"{"success":false,"output":"","error":"the tool failed without an error message"}"#;
-    check(
-        ToolOutcome::error("no such file"),
-        r#"{"success":false,"output":"","error":"no such file"}"#,
-        "no such file",
-    );
-    check(ToolOutcome { is_error: true, ..ToolOutcome::default() }, silent, "");
-    check(ToolOutcome::error(" \n"), silent, " \n");
-    check(
-        ToolOutcome { is_error: true, ..ToolOutcome::default().with_data(raw(r#"{"code":7}"#)) },
-        r#"{"success":false,"output":"","data":{"code":7},"error":"{\"code\":7}"}"#,
-        r#"{"code":7}"#,
-    );
-    check(
-        ToolOutcome::error("[7]").with_data(raw("[7]")),
-        r#"{"success":false,"output":"","data":[7],"error":"[7]"}"#,
-        "[7]",
-    );
+fn data_follows_the_text_unless_the_text_contains_it() {
+    let number = r#"{"n":12345678901234567890123}"#;
+    let formatted = "{\n \"n\": 12345678901234567890123\n}";
+    let mixed = vec![OutcomeBlock::text("see"), OutcomeBlock::text("[1]"), image(1)];
+    for (outcome, data, text) in [
+        (ToolOutcome::from_text("found"), number, "found\n{\"n\":12345678901234567890123}"),
+        (ToolOutcome::default(), "null", "null"),
+        (ToolOutcome::from_text(formatted), number, formatted),
+        (ToolOutcome::new(mixed), "[1]", "see\n[1]\n[image image/png, 1 byte]"),
+        (ToolOutcome::from_text("plain"), r#"{"result":"plain"}"#, "plain"),
+        (ToolOutcome { is_error: true, ..ToolOutcome::default() }, r#"{"code":7}"#, r#"{"code":7}"#),
+        (ToolOutcome::error("[7]"), "[7]", "[7]"),
+    ] {
+        assert_eq!(outcome.with_data(raw(data)).text(), text);
+    }
 }
 
 #[test]

@@ -176,6 +176,6 @@ async fn refusals_and_failures_are_error_outcomes() {
         let description = ToolDescription::new("break", "", RawJson::empty_object());
         registry.register(Arc::new(Broken(Arc::new(description))));
         let outcome = registry.call("break", call()).await.unwrap_err().to_outcome();
-        assert_eq!((outcome.to_report().error.as_deref(), outcome.is_error), (Some(told), true));
+        assert_eq!((outcome.text(), outcome.is_error), (told.to_owned(), true));
     }
 }
