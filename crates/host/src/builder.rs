@@ -1,40 +1,29 @@
-//! Construction of a [`Host`].
+//! Construction of a [`Host`](crate::Host).
+
+mod start;
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::Arc;
 
-use arc_swap::ArcSwap;
-use tokio::sync::Semaphore;
 use wharf_auth::LoginBrowser;
-use wharf_client::{
-    ClientServices, ConnectOptions, GuardProgram, Limits, LocalServer, LowPriorityThread, ProcessLog, Tap,
-    TransportCache,
-};
+use wharf_client::{ClientServices, ConnectOptions, GuardProgram, Limits, LocalServer, ProcessLog, Tap};
 use wharf_policy::SourcedRule;
 use wharf_spec::{Environment, HttpSpec, ServerEntry, ServerName, ServerSettings};
-use wharf_tools::{Gate, Registry};
+use wharf_tools::Gate;
 use wharf_wire::Root;
 
 use crate::account::ServerAccount;
 use crate::ask::Asker;
-use crate::audit::{AuditLog, AuditMode, AuditOptions, AuditSink};
+use crate::audit::{AuditMode, AuditOptions, AuditSink};
 use crate::catalog::NameStyle;
-use crate::catalog_publisher::CatalogPublisher;
-use crate::context::{HostContext, HostSettings};
+use crate::context::HostSettings;
 use crate::definition_review::Remedy;
-use crate::events::{EventBus, EventReceiver};
-use crate::gate::{GateConfig, PromptFilter, PromptPolicy, RuleGate, RuleSink, SharedGate};
-use crate::host::Host;
+use crate::gate::{PromptFilter, PromptPolicy, RuleSink};
 use crate::lister::ListingMode;
-use crate::logs::ServerLogs;
 use crate::results::ResultLimits;
-use crate::server::{DesiredServer, LocalFactory, ServerEndpoint};
-use crate::server_set;
-use crate::state_directory::{ApprovedDefinitions, StateDirectory};
-use crate::tool::ServerTool;
+use crate::server::LocalFactory;
 
-/// Builder of a [`Host`]. Every part has a safe default: no rules, no asker, nothing written to disk.
+/// Builder of a [`Host`](crate::Host). Every part has a safe default: no rules, no asker, nothing written to disk.
 ///
 /// # Example
 ///
@@ -368,7 +357,7 @@ impl HostBuilder {
     }
 
     /// Sets the browser for login pages, which is opened after the asker's consent. Without a browser or without an
-    /// asker, a server that requires a login waits for [`Host::log_in`] or for a login by another process.
+    /// asker, a server that requires a login waits for [`Host::log_in`](crate::Host::log_in) or for a login by another process.
     ///
     /// See [`HostBuilder`](HostBuilder#example) for an example.
     #[must_use]
@@ -387,152 +376,5 @@ impl HostBuilder {
     ) -> Self {
         self.options.visitors = Some(Arc::new(make));
         self
-    }
-
-    /// Starts the host. All servers begin to connect concurrently; [`Host::wait_until_settled`] waits for them.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if two servers have the same name, a user's rule is unreadable, or the state directory cannot
-    /// be used.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future stops the servers that have already been started, without waiting.
-    ///
-    /// # Example
-    ///
-    /// See [`HostBuilder`](HostBuilder#example) for an example.
-    pub async fn start(self) -> Result<Host, StartError> {
-        let (host, servers) = self.build().await?;
-        add_all(&host, servers).await;
-        Ok(host)
-    }
-
-    /// Starts the host and returns its events from the very beginning.
-    ///
-    /// # Errors
-    ///
-    /// Returns the same errors as [`HostBuilder::start`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future stops the servers that have already been started, without waiting.
-    ///
-    /// # Example
-    ///
-    /// See [servers](Host#servers) for an example.
-    pub async fn start_with_events(self) -> Result<(Host, EventReceiver), StartError> {
-        let (host, servers) = self.build().await?;
-        let events = host.events();
-        add_all(&host, servers).await;
-        Ok((host, events))
-    }
-
-    async fn build(mut self) -> Result<(Host, Vec<(ServerName, DesiredServer)>), StartError> {
-        let (entries, local) = (std::mem::take(&mut self.servers), std::mem::take(&mut self.local));
-        let (wanted, twice) = server_set::configs_by_name(entries);
-        if let Some((name, _)) = twice.into_iter().next() {
-            return Err(StartError::Twice(name));
-        }
-        let mut all: Vec<(ServerName, DesiredServer)> = wanted.into_iter().collect();
-        for (name, settings, make) in local {
-            if all.iter().any(|(other, _)| *other == name) {
-                return Err(StartError::Twice(name));
-            }
-            all.push((name, DesiredServer { endpoint: ServerEndpoint::Local(make), settings, manual_override: None }));
-        }
-        if !all.is_empty() {
-            // Builds the inspector's tables before the first list arrives.
-            // Without a thread, the first list builds them.
-            let _ = wharf_threads::start_thread("wharf-inspect", wharf_inspect::prepare);
-        }
-        Ok((Host::from_context(self.build_context().await?), all))
-    }
-
-    async fn build_context(mut self) -> Result<Arc<HostContext>, StartError> {
-        let event_bus = Arc::new(EventBus::new());
-        let logs = self.state_dir.as_deref().filter(|_| self.options.process_log.is_none());
-        let logs = logs.map(|state| Arc::new(ServerLogs::in_state_dir(state)));
-        if let Some(logs) = &logs {
-            self.options.process_log = Some(Arc::clone(logs) as Arc<dyn ProcessLog>);
-        }
-        let (disk, approved) = match self.state_dir {
-            Some(path) => {
-                let (disk, approved) = StateDirectory::open(path).await.map_err(StartError::Disk)?;
-                (Some(disk), approved)
-            }
-            None => (None, ApprovedDefinitions::default()),
-        };
-        let audit_path = disk.as_ref().map(StateDirectory::audit_path);
-        let audit = AuditLog::open(audit_path.as_deref(), self.audit, Arc::clone(&event_bus));
-        let audit = audit.map_err(|error| match disk {
-            Some(_) => StartError::Disk(error.to_string()),
-            None => StartError::Audit(error.to_string()),
-        })?;
-        let asker = self.asker;
-        let parts = GateConfig {
-            rules: self.rules,
-            prompt_policy: self.prompt_policy,
-            allowed: self.allowed,
-            asker: asker.clone(),
-            sink: self.rule_sink,
-            audits: audit.is_some(),
-            pins: approved.pins,
-        };
-        let rules = RuleGate::new(parts);
-        if let Some(problem) = rules.problems().iter().find(|problem| problem.is_fatal()) {
-            return Err(StartError::Rule(problem.to_string()));
-        }
-        let gate = self.gate.unwrap_or_else(|| Arc::new(SharedGate(Arc::clone(&rules))));
-        let registry = Arc::new(Registry::new(Arc::clone(&gate)));
-        let mut seed = [0; 8];
-        // Without randomness the host only lacks jitter.
-        let _ = getrandom::fill(&mut seed);
-        let context = Arc::new_cyclic(|weak: &Weak<HostContext>| {
-            let adapting = Weak::clone(weak);
-            let adapt = Box::new(move |tool: &Arc<_>| {
-                Arc::new(ServerTool::new(Arc::clone(tool), Weak::clone(&adapting))) as Arc<dyn wharf_tools::Tool>
-            });
-            HostContext {
-                options: self.options,
-                servers: ArcSwap::default(),
-                publisher: CatalogPublisher::new(registry, adapt),
-                gate,
-                rules: Arc::clone(&rules),
-                asker,
-                event_bus,
-                audit,
-                disk,
-                logs,
-                log_sink: OnceLock::new(),
-                released: Mutex::new(approved.released),
-                background: Mutex::default(),
-                polls: Default::default(),
-                watches: Default::default(),
-                services: OnceLock::new(),
-                transport_cache: Arc::new(TransportCache::default()),
-                dice: AtomicU64::new(u64::from_ne_bytes(seed) | 1),
-                closing: tokio::sync::watch::Sender::new(false),
-                generations: AtomicU64::new(0),
-                changing: Semaphore::new(1),
-                large: LowPriorityThread::default(),
-            }
-        });
-        rules.set_context(&context);
-        let explaining = Arc::downgrade(&context);
-        let explain = move |name: &str| explaining.upgrade()?.explain_missing_tool(name);
-        context.publisher.registry().set_absence_explainer(Arc::new(explain));
-        // Set exactly once, here.
-        let services = self.services.unwrap_or_else(|| crate::services::build_services(&context));
-        let _ = context.services.set(services);
-        crate::management::register(&context);
-        Ok(context)
-    }
-}
-
-async fn add_all(host: &Host, servers: Vec<(ServerName, DesiredServer)>) {
-    for (name, desired) in servers {
-        host.add_server(name, desired).await;
     }
 }

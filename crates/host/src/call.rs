@@ -1,5 +1,7 @@
 //! Tool calls, from the tool's name to the response.
 
+mod options;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,47 +25,7 @@ use crate::routing::CallDeadline;
 use crate::server::Server;
 use crate::tool::to_tool_error;
 
-/// Options of one call through the host: the caller, for the permission gate, and the options of the request.
-///
-/// [`RequestOptions`](wharf_client::RequestOptions) are separate because a connection knows no callers and no gate.
-#[derive(Clone)]
-#[non_exhaustive]
-pub struct CallOptions {
-    /// The caller. An agent by default: the person is prompted if the rules require it.
-    pub caller: ToolCaller,
-    /// Options of the request on the connection. The timeout limits the wait for the server, and then the request
-    /// itself. If unset, the tool's timeout applies, or the server's.
-    pub request: wharf_client::RequestOptions,
-}
-
-impl Default for CallOptions {
-    fn default() -> Self {
-        Self { caller: ToolCaller::agent(), request: wharf_client::RequestOptions::default() }
-    }
-}
-
-impl CallOptions {
-    /// Sets the caller.
-    #[must_use]
-    pub fn caller(mut self, caller: ToolCaller) -> Self {
-        self.caller = caller;
-        self
-    }
-
-    /// Sets the timeout.
-    #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.request.timeout = Some(timeout);
-        self
-    }
-
-    /// Returns the connection's options with this timeout.
-    fn with_timeout(&self, timeout: Option<Duration>) -> wharf_client::RequestOptions {
-        let mut options = self.request.clone();
-        options.timeout = timeout;
-        options
-    }
-}
+pub use options::CallOptions;
 
 /// The response to a tool call. It is decoded on access only.
 #[derive(Debug, Clone)]

@@ -88,7 +88,7 @@ impl Host {
     pub async fn release(&self, tool: &ToolId, seen: Fingerprint) -> Result<(), HostError> {
         let context = self.context();
         let (server, _) = context.find_reviewed(tool, seen)?;
-        let saved = context.release((server.origin(), tool.clone()), seen);
+        let saved = context.release(server.origin(), tool.clone(), seen);
         context.republish(&server).await;
         wait_until_saved(saved).await
     }
@@ -131,9 +131,8 @@ impl Host {
     pub async fn approve_definition(&self, tool: &ToolId, seen: Fingerprint) -> Result<(), HostError> {
         let context = self.context();
         let (server, found) = context.find_reviewed(tool, seen)?;
-        let id = (server.origin(), tool.clone());
         let definition = server.redact(found.definition.raw.as_str());
-        let approved = context.rules.pin_definition(id, seen, &definition);
+        let approved = context.rules.pin_definition(server.origin(), tool.clone(), seen, &definition);
         approved.map_err(|full| HostError::NotSaved(full.to_string()))?;
         wait_until_saved(context.save_pins_at_once()).await
     }

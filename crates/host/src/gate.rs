@@ -1,15 +1,15 @@
 //! The permission gate of a host. It evaluates the rules, then earlier answers, and finally prompts the person.
 
+mod prompt;
 mod remembered_answers;
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use tokio::sync::Semaphore;
 use wharf_json::RawJson;
 use wharf_policy::{
-    CallDecision, DecisionReason, Grant, GrantLifetime, GrantScope, GrantSet, PermissionEvaluator, PinLimitReached,
-    PinSet, Policy, Rule, RuleAction, RuleProblem, RuleWriteError, SourcedRule, diff_definitions,
+    CallDecision, DecisionReason, GrantSet, PermissionEvaluator, PinLimitReached, PinSet, Policy, Rule, RuleAction,
+    RuleProblem, RuleWriteError, SourcedRule,
 };
 use wharf_spec::{Fingerprint, ServerName, ServerOrigin, ToolId};
 use wharf_tools::{
@@ -17,11 +17,10 @@ use wharf_tools::{
     ToolCaller, ToolDescription, ToolRisk,
 };
 
-use crate::ask::{Ask, Asker, PermissionAnswer, PermissionAsk, ask_and_wait};
+use crate::ask::Asker;
 use crate::audit::{AuditedDecision, AuditedTool};
 use crate::context::HostContext;
 use crate::definition_review::Remedy;
-use crate::events::Event;
 use remembered_answers::{HostToolKey, RememberedAnswers};
 
 /// Receives the rule created by the answer "always", to save it. Called on a runtime thread: it must not block.
@@ -158,11 +157,12 @@ impl RuleGate {
     /// Pins a definition that a person approved.
     pub fn pin_definition(
         &self,
-        tool: (ServerOrigin, ToolId),
+        origin: ServerOrigin,
+        tool: ToolId,
         fingerprint: Fingerprint,
         definition: &str,
     ) -> Result<(), PinLimitReached> {
-        self.state().pins.approve(tool, fingerprint, definition)
+        self.state().pins.approve(origin, tool, fingerprint, definition)
     }
 
     fn state(&self) -> MutexGuard<'_, GateState> {
@@ -180,12 +180,10 @@ impl RuleGate {
                 _ => wharf_policy::RiskLevel::High,
             };
             let key = self.host_tool_key(tool);
-            let attempt = match &key.1 {
-                Some((origin, server)) => {
-                    wharf_policy::CallAttempt::server_access((server, origin), &tool.name, arguments, risk)
-                }
-                None => wharf_policy::CallAttempt::builtin_tool(&tool.name, arguments, risk),
-            };
+            let mut attempt = wharf_policy::CallAttempt::builtin_tool(&tool.name, arguments, risk);
+            if let Some((origin, server)) = &key.1 {
+                attempt = attempt.accessing(server, origin);
+            }
             let decision = self.evaluate_attempt(principal, &attempt, None);
             return self.apply_host_tool_answer(principal, &key, decision);
         };
@@ -248,7 +246,7 @@ impl RuleGate {
         let Some(definition) = definition.map(|tool| tool.definition.raw.clone()) else { return };
         let Ok(server) = context.server(id.server.as_str()) else { return };
         let definition = server.redact(definition.as_str());
-        let approved = self.state().pins.approve((server.origin(), id), fingerprint, &definition);
+        let approved = self.state().pins.approve(server.origin(), id, fingerprint, &definition);
         match approved {
             Ok(()) => context.save_pins(),
             Err(full) => tracing::warn!("{full}"),
@@ -369,146 +367,6 @@ impl RuleGate {
         if principal.is_local() { self.allow_rule(tool) } else { Err(RuleWriteError::OneClient) }
     }
 
-    /// Prompts the person, unless the answer to another prompt has settled the question. Ends with the host.
-    async fn prompt(self: Arc<Self>, pending: PendingAttempt) -> Result<(), CallRefusal> {
-        let Some(context) = self.context() else { return Err(declined_refusal(None)) };
-        let (time, mut closing) = (context.options.limits.ask_timeout, context.closing.subscribe());
-        drop(context);
-        tokio::select! {
-            answer = self.prompt_exclusively(pending, time) => answer,
-            _ = closing.wait_for(|closing| *closing) => Err(unanswered_refusal("the host is closed")),
-        }
-    }
-
-    /// Prompts the person once no other prompt of the same principal is open. The timeout starts when the asker gets
-    /// the prompt.
-    async fn prompt_exclusively(&self, pending: PendingAttempt, time: Duration) -> Result<(), CallRefusal> {
-        let PendingAttempt { caller, tool, arguments } = pending;
-        let permits = Arc::clone(&self.state().answers.answers_mut(&caller.principal).prompt_permit);
-        let _prompt_permit = permits.acquire().await;
-        if !self.is_current_definition(&tool) {
-            return Err(CallRefusal::new(RefusalReason::PermissionStale));
-        }
-        let (why, approved_before) = match self.decide(&caller, &tool, &arguments) {
-            RuleDecision::Yes => return Ok(()),
-            RuleDecision::No(refusal) => return Err(refusal),
-            RuleDecision::Ask { why, approved_before } => (why, approved_before),
-        };
-        let Some(asker) = self.asker_of(&caller) else {
-            return Err(self.no_asker_refusal(&tool, approved_before.as_deref()));
-        };
-        let asked_about = self.server_instance(&tool);
-        let ask = self.permission_ask(&caller, &tool, &arguments, &why, approved_before.as_deref());
-        let answer = match ask {
-            Some(ask) => tokio::time::timeout(time, ask_and_wait(&**asker, |reply| Ask::Permission(ask, reply))).await,
-            None => Ok(None),
-        };
-        let lifetime = answer
-            .map_err(|_| unanswered_refusal("permission prompt timed out"))
-            .and_then(grant_lifetime)
-            .inspect_err(|_| {
-            self.record_decision(&caller, &tool, &arguments, "deny", &"declined or not answered at the prompt")
-        })?;
-        if !self.is_current_definition(&tool) || !is_same_server(asked_about, self.server_instance(&tool)) {
-            self.record_decision(
-                &caller,
-                &tool,
-                &arguments,
-                "deny",
-                &"the server was replaced or reconnected during the prompt",
-            );
-            return Err(CallRefusal::new(RefusalReason::PermissionStale));
-        }
-        match (lifetime, approved_before) {
-            // Allows this call only: the next one is prompted for with the same difference. An approved definition is
-            // approved for all principals, so only the user approves one.
-            (GrantLifetime::Once, Some(_)) => {}
-            (_, Some(_)) if !caller.principal.is_local() => {}
-            (lifetime, _) => self.record_grant(&caller.principal, &permits, &tool, lifetime),
-        }
-        self.record_decision(&caller, &tool, &arguments, "allow", &"approved at the prompt");
-        Ok(())
-    }
-
-    fn permission_ask(
-        &self,
-        caller: &ToolCaller,
-        tool: &Arc<ToolDescription>,
-        arguments: &RawJson,
-        why: &DecisionReason,
-        before: Option<&str>,
-    ) -> Option<PermissionAsk> {
-        let id = match tool_identity(tool) {
-            Some((id, _)) => id,
-            None => ToolId::new(&server_of(tool).or_else(|| ServerName::new("wharf").ok())?, &*tool.name),
-        };
-        let context = self.context()?;
-        context.event_bus.publish(Event::Asked { server: id.server.clone(), kind: "permission" });
-        let after = context.publisher.peek().tool(&id).map(|tool| tool.definition.raw.clone());
-        let changed = before.zip(after).map(|(before, after)| diff_definitions(before, after.as_str()).to_string());
-        let always = self.always_rule(&caller.principal, tool);
-        let (tool, arguments) = (Arc::clone(tool), arguments.clone());
-        let (caller, principal, request) = (Arc::clone(&caller.name), caller.principal.clone(), caller.request);
-        let reason = match (why, tool.subject.as_ref().and_then(|subject| subject.reason)) {
-            (DecisionReason::Default, Some(reason)) => reason.to_owned(),
-            _ => why.to_string(),
-        };
-        Some(PermissionAsk { id, tool, arguments, caller, principal, request, reason, changed, always })
-    }
-
-    /// Reports whether the server currently offers exactly this definition. Always true for tools that belong to no
-    /// server.
-    fn is_current_definition(&self, tool: &ToolDescription) -> bool {
-        let Some((id, fingerprint)) = tool_identity(tool) else { return true };
-        let Some(context) = self.context() else { return false };
-        let catalog = context.publisher.peek();
-        catalog.tool(&id).is_some_and(|tool| tool.fingerprint == fingerprint)
-    }
-
-    /// Returns the current generation and epoch of a tool's server, to which an answer applies.
-    fn server_instance(&self, tool: &ToolDescription) -> Option<(u64, Option<u64>)> {
-        let server = self.context()?.server(server_of(tool)?.as_str()).ok()?;
-        Some((server.generation, server.live_connection().map(|live| live.epoch)))
-    }
-
-    /// Remembers an answer, and pins the definition if the answer is the user's own. The answer of a client that was
-    /// forgotten while its prompt was open is not remembered: `permits` are those it had then.
-    fn record_grant(
-        &self,
-        principal: &Principal,
-        permits: &Arc<Semaphore>,
-        tool: &ToolDescription,
-        lifetime: GrantLifetime,
-    ) {
-        if principal.is_local() {
-            self.pin_called_definition(tool);
-        } else if !Arc::ptr_eq(permits, &self.state().answers.answers_mut(principal).prompt_permit) {
-            return;
-        }
-        if lifetime == GrantLifetime::Once {
-            return;
-        }
-        let rule = (lifetime == GrantLifetime::Always).then(|| self.always_rule(principal, tool));
-        // A grant that cannot become a rule lasts until the host stops or the client's session ends.
-        let lifetime = if let Some(Err(_)) = rule { GrantLifetime::Session } else { lifetime };
-        match tool_identity(tool) {
-            Some((tool, definition)) => {
-                let origin = self.origin_of(&tool.server);
-                let grant = Grant { tool, origin, arguments: GrantScope::Any, lifetime, definition, until: None };
-                self.state().answers.answers_mut(principal).grants.add(grant);
-            }
-            None => {
-                let key = self.host_tool_key(tool);
-                self.state().answers.answers_mut(principal).host_tools.insert(key, lifetime);
-            }
-        }
-        match (rule, &self.sink) {
-            (Some(Ok(rule)), Some(sink)) => sink(&rule),
-            (Some(Err(why)), _) => tracing::warn!("the approval holds for this session only: {why}"),
-            _ => {}
-        }
-    }
-
     fn record_decision(
         &self,
         caller: &ToolCaller,
@@ -527,37 +385,6 @@ impl RuleGate {
         let name = tool.origin.as_ref().map_or(&*tool.name, |origin| &*origin.name);
         let decision = AuditedDecision { decision, reason: why.to_string() };
         audit.record_decision(AuditedTool { server, name }, arguments, caller, decision);
-    }
-}
-
-/// Converts an answer to the lifetime of the grant, or to a refusal.
-fn grant_lifetime(answer: Option<PermissionAnswer>) -> Result<GrantLifetime, CallRefusal> {
-    match answer {
-        Some(PermissionAnswer::Once) => Ok(GrantLifetime::Once),
-        Some(PermissionAnswer::Session) => Ok(GrantLifetime::Session),
-        Some(PermissionAnswer::Always) => Ok(GrantLifetime::Always),
-        Some(PermissionAnswer::NoBecause(why)) => Err(declined_refusal(Some(why))),
-        Some(PermissionAnswer::No) | None => Err(declined_refusal(None)),
-    }
-}
-
-fn unanswered_refusal(why: &str) -> CallRefusal {
-    CallRefusal::new(RefusalReason::Other(why.to_owned()))
-}
-
-fn declined_refusal(because: Option<String>) -> CallRefusal {
-    CallRefusal::new(RefusalReason::SaidNo { because })
-}
-
-/// Reports whether the server is the one that the prompt was about. Connecting or disconnecting in the meantime makes
-/// no difference.
-fn is_same_server(asked: Option<(u64, Option<u64>)>, now: Option<(u64, Option<u64>)>) -> bool {
-    match (asked, now) {
-        (None, None) => true,
-        (Some((asked, before)), Some((server, after))) => {
-            asked == server && before.zip(after).is_none_or(|(before, after)| before == after)
-        }
-        _ => false,
     }
 }
 

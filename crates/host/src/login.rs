@@ -68,7 +68,8 @@ impl HostContext {
                 drop(question);
             } else {
                 server.login_state.reset_immediate_retry();
-                wait_for_login(&context, &server, &*account, (mark, question)).await;
+                let prompted = wait_for_prompted_login(&context, &server, &*account, question);
+                wait_for_login(prompted, &*account, mark).await;
             }
             server.on_login_changed();
             server.send_command(SupervisorCommand::Connect);
@@ -121,18 +122,13 @@ impl HostContext {
 type LoginQuestion = (Arc<dyn LoginBrowser>, PromptMarker);
 
 /// Waits for a login: the prompted one, or another one, which has a different fingerprint.
-async fn wait_for_login(
-    context: &Weak<HostContext>,
-    server: &Server,
-    account: &dyn ServerAccount,
-    (mark, question): (Option<u64>, Option<LoginQuestion>),
-) {
-    let mut asked = Box::pin(wait_for_prompted_login(context, server, account, question));
+async fn wait_for_login(prompted: impl Future<Output = ()>, account: &dyn ServerAccount, mark: Option<u64>) {
+    let mut prompted = Box::pin(prompted);
     tokio::select! {
         biased;
-        () = &mut asked => {}
+        () = &mut prompted => {}
         // It may be the prompted login itself, which is about to return.
-        () = wait_for_other_login(account, mark) => drop(tokio::time::timeout(LOGIN_POLL_INTERVAL, asked).await),
+        () = wait_for_other_login(account, mark) => drop(tokio::time::timeout(LOGIN_POLL_INTERVAL, prompted).await),
     }
 }
 

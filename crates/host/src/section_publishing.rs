@@ -198,8 +198,8 @@ impl HostContext {
     /// Returns the reason for quarantining a tool, unless a person has released this exact definition.
     fn quarantine_reason(&self, server: &Server, tool: &ToolDefinition) -> Option<String> {
         let findings = inspect(tool);
-        let id = || (server.origin(), ToolId::new(&server.name, tool.name.as_str()));
-        if !is_quarantined(&findings) || self.is_released(id(), fingerprint(tool)) {
+        let id = || ToolId::new(&server.name, tool.name.as_str());
+        if !is_quarantined(&findings) || self.is_released(server.origin(), id(), fingerprint(tool)) {
             return None;
         }
         let told = findings.iter().take(3).map(|finding| format!("{}: {}", finding.rule.name(), finding.excerpt));

@@ -257,12 +257,12 @@ impl HostContext {
     }
 
     /// Reports whether a person has released exactly this definition of this tool from quarantine.
-    pub fn is_released(&self, (origin, tool): (ServerOrigin, ToolId), definition: Fingerprint) -> bool {
+    pub fn is_released(&self, origin: ServerOrigin, tool: ToolId, definition: Fingerprint) -> bool {
         self.released.lock().unwrap_or_else(PoisonError::into_inner).contains(&(origin, tool, definition))
     }
 
     /// Releases a tool definition from quarantine. Returns `None` without a state directory.
-    pub fn release(&self, (origin, tool): (ServerOrigin, ToolId), definition: Fingerprint) -> Option<SaveResult> {
+    pub fn release(&self, origin: ServerOrigin, tool: ToolId, definition: Fingerprint) -> Option<SaveResult> {
         let all = {
             let mut released = self.released.lock().unwrap_or_else(PoisonError::into_inner);
             released.insert((origin, tool, definition));

@@ -68,15 +68,9 @@ impl<'a> CallAttempt<'a> {
         Self { server: None, origin, tool, arguments, trust: false, risk, kind }
     }
 
-    /// Creates an access to a server other than a call of its tools, made by a tool with a plain name.
-    pub fn server_access(
-        (server, origin): (&'a ServerName, &'a ServerOrigin),
-        tool: &'a str,
-        arguments: &'a RawJson,
-        risk: RiskLevel,
-    ) -> Self {
-        let (server, kind) = (Some(server), AttemptKind::Access);
-        Self { server, origin, tool, arguments, trust: false, risk, kind }
+    /// Turns the call of a tool that belongs to no server into an access to a server.
+    pub fn accessing(self, server: &'a ServerName, origin: &'a ServerOrigin) -> Self {
+        Self { server: Some(server), origin, kind: AttemptKind::Access, ..self }
     }
 }
 

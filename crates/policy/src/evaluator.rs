@@ -58,7 +58,7 @@ impl PermissionEvaluator<'_> {
         let (Some(server), Some(definition)) = (attempt.server, definition) else {
             return decide_without_definition(attempt, verdict, why);
         };
-        let first_seen = match self.pins.state((attempt.origin, server), attempt.tool, definition) {
+        let first_seen = match self.pins.state(attempt.origin, server, attempt.tool, definition) {
             PinState::Changed { approved } => return CallDecision::Ask { why, changed: Some(approved) },
             PinState::New => true,
             PinState::Known => false,

@@ -9,7 +9,7 @@ use wharf_json::RawJson;
 use wharf_spec::{ServerName, ServerOrigin, ToolId};
 
 use crate::argument::JsonNode;
-use crate::{CallAttempt, Fingerprint, Rule, RuleAction, RuleWriteError};
+use crate::{CallAttempt, Fingerprint};
 
 /// Maximum grants per tool. The oldest is dropped first.
 const MAX_GRANTS_PER_TOOL: usize = 64;
@@ -49,7 +49,7 @@ pub enum GrantLifetime {
     Once,
     /// Until the program exits.
     Session,
-    /// Permanent. To be stored as a rule, see [`Grant::to_rule`].
+    /// Permanent. To be stored as a rule.
     Always,
 }
 
@@ -64,17 +64,6 @@ impl GrantScope {
 }
 
 impl Grant {
-    /// Returns the equivalent rule, to be written to the user's file.
-    ///
-    /// # Errors
-    /// Returns [`RuleWriteError`] if no rule expresses the grant.
-    pub fn to_rule(&self, servers: &[ServerName]) -> Result<Rule, RuleWriteError> {
-        match self.arguments {
-            GrantScope::Any => Rule::for_tool(&self.tool, RuleAction::Allow, servers)?.with_origin(&self.origin),
-            GrantScope::Exactly(_) => Err(RuleWriteError::Arguments),
-        }
-    }
-
     fn is_valid_for(&self, definition: &Fingerprint, now: Instant) -> bool {
         self.definition == *definition && self.until.is_none_or(|end| now < end)
     }
@@ -105,17 +94,8 @@ impl GrantSet {
         self.servers.values().all(|tools| tools.values().all(Vec::is_empty))
     }
 
-    /// Returns the lifetime of the grant that covers an attempt. If there are several, the longest lifetime.
-    pub fn lifetime_for(
-        &self,
-        attempt: &CallAttempt<'_>,
-        definition: &Fingerprint,
-        now: Instant,
-    ) -> Option<GrantLifetime> {
-        Some(self.find(attempt, definition, now)?.1)
-    }
-
-    /// Like [`GrantSet::lifetime_for`], for a call that is made now. Uses up a grant for one call.
+    /// Returns the lifetime of the grant that covers a call, the longest if there are several. Uses up a grant for one
+    /// call.
     pub fn consume(
         &mut self,
         attempt: &CallAttempt<'_>,
@@ -131,11 +111,6 @@ impl GrantSet {
         Some(lifetime)
     }
 
-    /// Forgets the grants for one call of a server. A restarted server may differ from the one that the user saw.
-    pub fn forget_single_use(&mut self, server: &ServerName) {
-        self.retain(server, |grant| grant.lifetime != GrantLifetime::Once);
-    }
-
     /// Forgets the permanent grants. For use once they are stored as rules.
     pub fn forget_permanent(&mut self) {
         let tools = self.servers.values_mut().flat_map(HashMap::values_mut);
@@ -145,12 +120,6 @@ impl GrantSet {
     /// Forgets all grants of a server.
     pub fn forget(&mut self, server: &ServerName) {
         self.servers.remove(server);
-    }
-
-    fn retain(&mut self, server: &ServerName, keep: impl Fn(&Grant) -> bool) {
-        let Some(tools) = self.servers.get_mut(server) else { return };
-        tools.values_mut().for_each(|list| list.retain(&keep));
-        tools.retain(|_, list| !list.is_empty());
     }
 
     fn find(
@@ -213,7 +182,7 @@ mod tests {
             let mut grants = GrantSet::default();
             grants.add(grant(GrantScope::from_arguments(&raw(granted)), GrantLifetime::Session));
             let arguments = raw(attempted);
-            let found = grants.lifetime_for(&CallAttempt::server_tool(&server, "push", &arguments), &SEEN, now);
+            let found = grants.consume(&CallAttempt::server_tool(&server, "push", &arguments), &SEEN, now);
             assert_eq!(found.is_some(), expected, "{granted} {attempted}");
         }
     }
@@ -224,31 +193,20 @@ mod tests {
         let attempt = CallAttempt::server_tool(&server, "push", &arguments);
         let mut grants = GrantSet::default();
         grants.add(grant(GrantScope::Any, GrantLifetime::Once));
-        assert_eq!(grants.lifetime_for(&attempt, &Fingerprint([2; 32]), now), None);
-        assert_eq!(grants.lifetime_for(&CallAttempt::server_tool(&server, "Push", &arguments), &SEEN, now), None);
-        assert_eq!(grants.lifetime_for(&CallAttempt { server: None, ..attempt }, &SEEN, now), None);
+        assert_eq!(grants.consume(&attempt, &Fingerprint([2; 32]), now), None);
+        assert_eq!(grants.consume(&CallAttempt::server_tool(&server, "Push", &arguments), &SEEN, now), None);
+        assert_eq!(grants.consume(&CallAttempt { server: None, ..attempt }, &SEEN, now), None);
         assert_eq!(grants.consume(&attempt, &SEEN, now), Some(GrantLifetime::Once));
         assert_eq!(grants.consume(&attempt, &SEEN, now), None);
 
         let minutes = |count: u64| now + Duration::from_secs(60 * count);
         grants.add(Grant { until: Some(minutes(5)), ..grant(GrantScope::Any, GrantLifetime::Once) });
-        assert_eq!(grants.lifetime_for(&attempt, &SEEN, minutes(4)), Some(GrantLifetime::Once));
-        assert_eq!(grants.lifetime_for(&attempt, &SEEN, minutes(5)), None);
+        assert_eq!(grants.consume(&attempt, &SEEN, minutes(5)), None);
+        assert_eq!(grants.consume(&attempt, &SEEN, minutes(4)), Some(GrantLifetime::Once));
 
         grants.add(grant(GrantScope::Any, GrantLifetime::Session));
         assert_eq!(grants.consume(&attempt, &SEEN, now), Some(GrantLifetime::Session));
-        grants.forget_single_use(&server);
-        assert_eq!(grants.consume(&attempt, &SEEN, now), Some(GrantLifetime::Session));
         grants.forget(&server);
         assert_eq!(grants.consume(&attempt, &SEEN, now), None);
-    }
-
-    #[test]
-    fn only_grants_for_any_arguments_become_rules() {
-        let always = grant(GrantScope::Any, GrantLifetime::Always);
-        let rule = Rule::new("mcp__git__push", RuleAction::Allow);
-        assert_eq!(always.to_rule(&[server()]), Ok(rule));
-        let exact = grant(GrantScope::from_arguments(&raw("{}")), GrantLifetime::Always);
-        assert_eq!(exact.to_rule(&[server()]), Err(RuleWriteError::Arguments));
     }
 }

@@ -59,12 +59,7 @@ pub struct PinLimitReached(pub ServerName);
 
 impl PinSet {
     /// Returns the approval state of a tool definition.
-    pub fn state(
-        &self,
-        (origin, server): (&ServerOrigin, &ServerName),
-        tool: &str,
-        definition: &Fingerprint,
-    ) -> PinState {
+    pub fn state(&self, origin: &ServerOrigin, server: &ServerName, tool: &str, definition: &Fingerprint) -> PinState {
         let tools = self.origins.get(origin).and_then(|servers| servers.get(server));
         match tools.and_then(|tools| tools.get(tool)) {
             None => PinState::New,
@@ -75,7 +70,7 @@ impl PinSet {
 
     /// Like [`PinSet::state`], with a [`ToolId`].
     pub fn tool_state(&self, origin: &ServerOrigin, tool: &ToolId, definition: &Fingerprint) -> PinState {
-        self.state((origin, &tool.server), &tool.tool, definition)
+        self.state(origin, &tool.server, &tool.tool, definition)
     }
 
     /// Records the approval of a definition. Earlier approvals of the tool remain valid.
@@ -84,7 +79,8 @@ impl PinSet {
     /// Returns [`PinLimitReached`] if the server already has the maximum number of approved tools.
     pub fn approve(
         &mut self,
-        (origin, tool): (ServerOrigin, ToolId),
+        origin: ServerOrigin,
+        tool: ToolId,
         fingerprint: Fingerprint,
         definition: &str,
     ) -> Result<(), PinLimitReached> {
@@ -245,11 +241,11 @@ mod tests {
     fn approved_definitions_stay_known() {
         let mut pins = PinSet::default();
         assert_eq!(pins.tool_state(USER, &tool("a"), &print(1)), PinState::New);
-        pins.approve((ServerOrigin::User, tool("a")), print(1), "one").unwrap();
+        pins.approve(ServerOrigin::User, tool("a"), print(1), "one").unwrap();
         assert_eq!(pins.tool_state(USER, &tool("a"), &print(1)), PinState::Known);
         assert_eq!(pins.tool_state(USER, &tool("a"), &print(2)), changed("one"));
         assert_eq!(pins.tool_state(USER, &tool("A"), &print(2)), PinState::New);
-        pins.approve((ServerOrigin::User, tool("a")), print(2), "two").unwrap();
+        pins.approve(ServerOrigin::User, tool("a"), print(2), "two").unwrap();
         assert_eq!(pins.tool_state(USER, &tool("a"), &print(1)), PinState::Known);
         assert_eq!(pins.tool_state(USER, &tool("a"), &print(3)), changed("two"));
         pins.forget(USER, &tool("a"));
@@ -260,27 +256,27 @@ mod tests {
     fn pin_limits_never_make_a_pinned_tool_new() {
         let mut pins = PinSet::default();
         for byte in 0..=8 {
-            pins.approve((ServerOrigin::User, tool("a")), print(byte), "x").unwrap();
+            pins.approve(ServerOrigin::User, tool("a"), print(byte), "x").unwrap();
         }
         assert_eq!(pins.tool_state(USER, &tool("a"), &print(1)), PinState::Known);
         assert_eq!(pins.tool_state(USER, &tool("a"), &print(0)), changed("x"));
-        pins.approve((ServerOrigin::User, tool("a")), print(9), &"x".repeat(MAX_DEFINITION_BYTES + 1)).unwrap();
+        pins.approve(ServerOrigin::User, tool("a"), print(9), &"x".repeat(MAX_DEFINITION_BYTES + 1)).unwrap();
         assert_eq!(pins.tool_state(USER, &tool("a"), &print(0)), changed(""));
         for n in 1..MAX_PINNED_TOOLS {
-            pins.approve((ServerOrigin::User, tool(&n.to_string())), print(1), "").unwrap();
+            pins.approve(ServerOrigin::User, tool(&n.to_string()), print(1), "").unwrap();
         }
-        assert_eq!(pins.approve((ServerOrigin::User, tool("b")), print(1), ""), Err(PinLimitReached(tool("b").server)));
-        assert_eq!(pins.approve((ServerOrigin::User, tool("a")), print(1), ""), Ok(()));
+        assert_eq!(pins.approve(ServerOrigin::User, tool("b"), print(1), ""), Err(PinLimitReached(tool("b").server)));
+        assert_eq!(pins.approve(ServerOrigin::User, tool("a"), print(1), ""), Ok(()));
         assert_eq!(pins.tool_state(USER, &tool("1"), &print(2)), changed(""));
     }
 
     #[test]
     fn merged_pins_know_both_approvals() {
         let (mut ours, mut theirs) = (PinSet::default(), PinSet::default());
-        ours.approve((ServerOrigin::User, tool("a")), print(1), "ours").unwrap();
-        theirs.approve((ServerOrigin::User, tool("a")), print(1), "theirs").unwrap();
-        theirs.approve((ServerOrigin::User, tool("a")), print(2), "theirs").unwrap();
-        theirs.approve((ServerOrigin::User, tool("b")), print(3), "b").unwrap();
+        ours.approve(ServerOrigin::User, tool("a"), print(1), "ours").unwrap();
+        theirs.approve(ServerOrigin::User, tool("a"), print(1), "theirs").unwrap();
+        theirs.approve(ServerOrigin::User, tool("a"), print(2), "theirs").unwrap();
+        theirs.approve(ServerOrigin::User, tool("b"), print(3), "b").unwrap();
         ours.merge(&theirs);
         for (name, byte, expected) in [
             ("a", 1, PinState::Known),
@@ -291,7 +287,7 @@ mod tests {
         ] {
             assert_eq!(ours.tool_state(USER, &tool(name), &print(byte)), expected, "{name} {byte}");
         }
-        (10..20).for_each(|byte| theirs.approve((ServerOrigin::User, tool("a")), print(byte), "").unwrap());
+        (10..20).for_each(|byte| theirs.approve(ServerOrigin::User, tool("a"), print(byte), "").unwrap());
         ours.merge(&theirs);
         assert_eq!(ours.tool_state(USER, &tool("a"), &print(1)), PinState::Known);
         assert_eq!(ours.origins[USER][&tool("a").server]["a"].fingerprints.len(), MAX_DEFINITIONS);
@@ -303,7 +299,7 @@ mod tests {
     #[test]
     fn pins_round_trip_as_json() {
         let mut pins = PinSet::default();
-        pins.approve((ServerOrigin::User, tool("a")), print(0xab), "{}").unwrap();
+        pins.approve(ServerOrigin::User, tool("a"), print(0xab), "{}").unwrap();
         let text = serde_json::to_string(&pins).unwrap();
         let hex = "ab".repeat(32);
         let expected =
@@ -325,8 +321,8 @@ mod tests {
     fn pins_hold_for_their_origin_only() {
         let file = |path: &str| ServerOrigin::File(Arc::from(Path::new(path)));
         let mut pins = PinSet::default();
-        pins.approve((ServerOrigin::User, tool("a")), print(1), "own").unwrap();
-        pins.approve((file("/p/.mcp.json"), tool("a")), print(2), "project").unwrap();
+        pins.approve(ServerOrigin::User, tool("a"), print(1), "own").unwrap();
+        pins.approve(file("/p/.mcp.json"), tool("a"), print(2), "project").unwrap();
         let text = serde_json::to_string(&pins).unwrap();
         assert!(text.starts_with(r#"{"schema":2,"servers":{"git":"#), "{text}");
         assert!(text.contains(r#""files":{"/p/.mcp.json":{"git":"#), "{text}");

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use wharf_spec::{ServerName, ServerOrigin, ToolId};
+use wharf_spec::{ServerName, ServerOrigin};
 
 use crate::argument::LazyArguments;
 use crate::clause::RuleClause;
@@ -107,16 +107,6 @@ impl Policy {
         let clauses = self.servers.get(server).into_iter().flatten();
         let allows = clauses.filter(|clause| clause.action() == RuleAction::Allow && clause.applies_to_origin(origin));
         allows.map(|clause| clause.rule.clone()).collect()
-    }
-
-    /// Returns a problem for each rule about a configured server that matches none of these tools. `tools` must be
-    /// complete, or rules for tools that are not listed yet are reported as well.
-    pub fn find_unmatched_rules(&self, tools: &[ToolId]) -> Vec<RuleProblem> {
-        let mut idle: Vec<&CompiledRule> =
-            self.rules.iter().filter(|rule| matches!(rule.target, RuleTarget::Mcp(_))).collect();
-        idle.retain(|rule| !self.problems.iter().any(|problem| problem.index == rule.index));
-        idle.retain(|rule| !tools.iter().any(|tool| rule.matches_tool(tool)));
-        idle.into_iter().map(|rule| rule.to_problem(RuleProblemKind::NoTool)).collect()
     }
 
     fn add(&mut self, index: usize, rule: Arc<SourcedRule>, servers: &[ServerName]) {
@@ -291,11 +281,6 @@ impl CompiledRule {
     fn plain_clause(&self) -> Option<RuleClause> {
         let holds = matches!(self.target, RuleTarget::Plain) || self.rule.rule.action != RuleAction::Allow;
         holds.then(|| RuleClause::plain(&self.rule, &self.rule.rule.tool, self.pattern.clone()))
-    }
-
-    /// Reports whether the rule applies to this tool, regardless of the arguments.
-    fn matches_tool(&self, tool: &ToolId) -> bool {
-        self.clauses_for(&tool.server).iter().any(|clause| clause.matches_tool(&tool.tool))
     }
 
     /// Reports whether the rule always overrules another: as a deny that covers the other, or as an ask for the same

@@ -28,8 +28,6 @@ pub enum RuleProblemKind {
     BadPattern(&'static str),
     /// No configured server has the given name. The rule never matches.
     NoServer,
-    /// No known tool has the given name. The rule does not match yet.
-    NoTool,
     /// An allow rule has more than one meaning and is rejected.
     Ambiguous,
     /// An allow rule is in a project's file and is ignored.
@@ -73,7 +71,6 @@ impl fmt::Display for RuleProblemKind {
         match self {
             Self::BadName(what) | Self::BadFile(what) | Self::BadPattern(what) => f.write_str(what),
             Self::NoServer => f.write_str("never matches: no configured server has this name"),
-            Self::NoTool => f.write_str("matches nothing: no server offers this tool"),
             Self::Ambiguous => {
                 f.write_str("rejected: the name is ambiguous, and an allow rule must mean exactly one server")
             }

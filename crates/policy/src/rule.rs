@@ -85,9 +85,6 @@ pub enum RuleWriteError {
     /// The path of the file that defines the server is not UTF-8.
     #[error("the path of the file that defines the server is not valid UTF-8")]
     Path,
-    /// The grant is for exact arguments, which no pattern expresses.
-    #[error("a rule cannot match exactly these arguments")]
-    Arguments,
     /// A client of a gateway gave the permission, and a rule would hold for every client.
     #[error("a rule would hold for every client, not for this one only")]
     OneClient,

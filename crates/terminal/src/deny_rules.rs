@@ -29,7 +29,8 @@ pub fn check_not_denied(
     let mut arguments = arguments.clone();
     arguments["server"] = json!(server.name.as_str());
     let arguments = RawJson::new_unchecked(arguments.to_string());
-    let attempt = CallAttempt::server_access((&server.name, &server.settings.origin), tool, &arguments, RiskLevel::Low);
+    let attempt =
+        CallAttempt::builtin_tool(tool, &arguments, RiskLevel::Low).accessing(&server.name, &server.settings.origin);
     let decision = policy.decide(&attempt);
     match decision.verdict {
         Verdict::Deny => {

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::list_changes::{ChangedList, ListState};
+
 /// Tools without arguments.
 const PLAIN_TOOLS: [&str; 23] = [
     "test_audio_content",
@@ -29,8 +31,8 @@ const PLAIN_TOOLS: [&str; 23] = [
     "test_trigger_tool_change",
 ];
 
-/// Returns the tools. `has_extra` adds the one that comes and goes.
-pub fn tools(has_extra: bool) -> Value {
+/// Returns the tools, with the one that comes and goes if it is there.
+pub fn tools(lists: &ListState) -> Value {
     let empty = || json!({"type": "object", "properties": {}});
     let tool = |name: &str, schema: Value| json!({"name": name, "description": format!("Fixture {name}"), "inputSchema": schema});
     let mut tools: Vec<Value> = PLAIN_TOOLS.iter().map(|name| tool(name, empty())).collect();
@@ -40,7 +42,7 @@ pub fn tools(has_extra: bool) -> Value {
     tools.push(tool("json_schema_2020_12_tool", schema_2020_12()));
     let region = json!({"type": "string", "x-mcp-header": "Region"});
     tools.push(tool("test_custom_header", json!({"type": "object", "properties": {"region": region}})));
-    if has_extra {
+    if lists.has_extra(ChangedList::Tools) {
         tools.push(tool("test_extra_tool", empty()));
     }
     tools.into()
@@ -76,8 +78,8 @@ fn schema_2020_12() -> Value {
     })
 }
 
-/// Returns the prompts. `has_extra` adds the one that comes and goes.
-pub fn prompts(has_extra: bool) -> Value {
+/// Returns the prompts, with the one that comes and goes if it is there.
+pub fn prompts(lists: &ListState) -> Value {
     let argument = |name: &str| json!({"name": name, "description": name, "required": true});
     let prompt = |name: &str, arguments: &[&str]| {
         let arguments: Vec<Value> = arguments.iter().map(|name| argument(name)).collect();
@@ -90,7 +92,7 @@ pub fn prompts(has_extra: bool) -> Value {
         prompt("test_prompt_with_image", &[]),
         prompt("test_input_required_result_prompt", &[]),
     ];
-    if has_extra {
+    if lists.has_extra(ChangedList::Prompts) {
         prompts.push(prompt("test_extra_prompt", &[]));
     }
     prompts.into()

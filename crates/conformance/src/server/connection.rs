@@ -12,7 +12,7 @@ use wharf_serve::{
 use wharf_wire::{Era, code};
 
 use crate::client_requests::ClientRequests;
-use crate::list_changes::{self, ChangedList, ListState};
+use crate::list_changes::{self, ListState};
 use crate::methods::{self, FixtureError, FixtureRequest};
 
 /// The revisions that the fixture speaks.
@@ -192,7 +192,7 @@ impl ClientConnection for FixtureConnection {
     }
 
     fn input_schema(&self, tool: &str) -> Option<RawJson> {
-        let tools = crate::catalog::tools(self.lists.has_extra(ChangedList::Tools));
+        let tools = crate::catalog::tools(&self.lists);
         let found = tools.as_array()?.iter().find(|entry| entry["name"] == tool)?;
         Some(RawJson::new_unchecked(found["inputSchema"].to_string()))
     }

@@ -9,7 +9,7 @@ use wharf_wire::{Era, code};
 use crate::catalog;
 use crate::client_requests::ClientRequests;
 use crate::input_rounds::{self, InputRound, RoundStep};
-use crate::list_changes::{self, ChangedList, ListState};
+use crate::list_changes::{self, ListState};
 use crate::tools;
 
 /// A request, with what its client declares.
@@ -63,7 +63,6 @@ pub fn server_info() -> Value {
 /// Answers a request.
 pub async fn answer(request: &FixtureRequest) -> FixtureResult {
     let is_handshake = request.era == Era::Handshake;
-    let (tools, prompts) = (request.lists.has_extra(ChangedList::Tools), request.lists.has_extra(ChangedList::Prompts));
     match request.method.as_str() {
         "ping" if is_handshake => Ok(json!({})),
         "resources/subscribe" | "resources/unsubscribe" if is_handshake => Ok(json!({})),
@@ -77,8 +76,8 @@ pub async fn answer(request: &FixtureRequest) -> FixtureResult {
             list_changes::listen(changes, request.id.clone(), wanted, Arc::clone(&request.out)).await;
             Ok(json!({}))
         }
-        "tools/list" => Ok(request.cached(json!({"tools": catalog::tools(tools)}))),
-        "prompts/list" => Ok(request.cached(json!({"prompts": catalog::prompts(prompts)}))),
+        "tools/list" => Ok(request.cached(json!({"tools": catalog::tools(&request.lists)}))),
+        "prompts/list" => Ok(request.cached(json!({"prompts": catalog::prompts(&request.lists)}))),
         "resources/list" => Ok(request.cached(json!({"resources": catalog::resources()}))),
         "resources/templates/list" => Ok(request.cached(json!({"resourceTemplates": catalog::templates()}))),
         "resources/read" => request.read_resource(),

@@ -7,7 +7,7 @@ fn id(tool: &str) -> ToolId {
 
 fn pinned(tool: &str, definition: &str) -> PinSet {
     let mut pins = PinSet::default();
-    pins.approve((ServerOrigin::User, id(tool)), Fingerprint([1; 32]), definition).unwrap();
+    pins.approve(ServerOrigin::User, id(tool), Fingerprint([1; 32]), definition).unwrap();
     pins
 }
 
@@ -91,7 +91,7 @@ fn schema_1_releases_are_dropped() {
 fn long_definitions_are_reduced_to_fingerprints() {
     let mut pins = PinSet::default();
     for n in 0..120 {
-        pins.approve((ServerOrigin::User, id(&n.to_string())), Fingerprint([1; 32]), &"x".repeat(120 << 10)).unwrap();
+        pins.approve(ServerOrigin::User, id(&n.to_string()), Fingerprint([1; 32]), &"x".repeat(120 << 10)).unwrap();
     }
     let text = serialize_pins(pins).unwrap();
     assert!(text.len() < MAX_PINS_BYTES);

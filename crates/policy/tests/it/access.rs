@@ -16,7 +16,7 @@ fn policy(rules: &[&str]) -> Policy {
 fn read(rules: &[&str], origin: &ServerOrigin, uri: &str, risk: RiskLevel) -> Verdict {
     let arguments = RawJson::new_unchecked(serde_json::json!({ "server": "fs", "uri": uri }).to_string());
     let fs = server("fs");
-    policy(rules).decide(&CallAttempt::server_access((&fs, origin), "ReadMcpResource", &arguments, risk)).verdict
+    policy(rules).decide(&CallAttempt::builtin_tool("ReadMcpResource", &arguments, risk).accessing(&fs, origin)).verdict
 }
 
 #[test]

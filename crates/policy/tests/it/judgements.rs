@@ -34,8 +34,8 @@ fn judged(rules: &[&str], trust: bool, granted: Option<(GrantLifetime, Fingerpri
     }
     match pinned {
         Pinned::Nothing => {}
-        Pinned::Known => pins.approve((ServerOrigin::User, tool), KNOWN, "{}").expect("there is room"),
-        Pinned::Other => pins.approve((ServerOrigin::User, tool), OTHER, "{}").expect("there is room"),
+        Pinned::Known => pins.approve(ServerOrigin::User, tool, KNOWN, "{}").expect("there is room"),
+        Pinned::Other => pins.approve(ServerOrigin::User, tool, OTHER, "{}").expect("there is room"),
     }
     let attempt = CallAttempt { trust, ..CallAttempt::server_tool(&git, "push", &arguments) };
     let mut judge = PermissionEvaluator { policy: &policy, grants: &mut grants, pins: &pins, now: Instant::now() };
@@ -100,13 +100,13 @@ fn reverted_definition_is_known() {
             .evaluate(&attempt, definition)
     };
     assert!(matches!(judge(&pins, Some(&KNOWN)), CallDecision::Allow { first_seen: true, .. }));
-    pins.approve((ServerOrigin::User, tool.clone()), KNOWN, "before").unwrap();
+    pins.approve(ServerOrigin::User, tool.clone(), KNOWN, "before").unwrap();
     let CallDecision::Ask { why: DecisionReason::Rule(_), changed: Some(approved) } = judge(&pins, Some(&OTHER)) else {
         panic!("it has changed")
     };
     assert_eq!(&*approved, "before");
     assert!(matches!(judge(&pins, Some(&KNOWN)), CallDecision::Allow { first_seen: false, .. }));
-    pins.approve((ServerOrigin::User, tool), OTHER, "after").unwrap();
+    pins.approve(ServerOrigin::User, tool, OTHER, "after").unwrap();
     assert!(matches!(judge(&pins, Some(&OTHER)), CallDecision::Allow { first_seen: false, .. }));
     assert!(matches!(judge(&pins, Some(&KNOWN)), CallDecision::Allow { first_seen: false, .. }));
     assert!(matches!(judge(&pins, None), CallDecision::Ask { why: DecisionReason::Undescribed, .. }));

@@ -7,7 +7,7 @@ use std::time::Instant;
 use wharf_json::RawJson;
 use wharf_policy::{
     CallAttempt, CallDecision, DecisionReason, Fingerprint, Grant, GrantLifetime, GrantScope, GrantSet,
-    PermissionEvaluator, PinSet, Policy, RuleProblemKind, Verdict,
+    PermissionEvaluator, PinSet, Policy, Rule, RuleAction, RuleProblemKind, Verdict,
 };
 use wharf_spec::{ServerOrigin, ToolId};
 
@@ -77,7 +77,7 @@ fn grants_and_pins_hold_for_their_origin_only() {
     {
         let (mut grants, mut pins) = (GrantSet::default(), PinSet::default());
         let tool = ToolId::new(&docs, "search");
-        pins.approve((given.clone(), tool.clone()), DEFINITION, "{}").unwrap();
+        pins.approve(given.clone(), tool.clone(), DEFINITION, "{}").unwrap();
         let (origin, arguments_of, lifetime) = (given.clone(), GrantScope::Any, GrantLifetime::Session);
         grants.add(Grant { tool, origin, arguments: arguments_of, lifetime, definition: DEFINITION, until: None });
         let policy = policy(&[]);
@@ -94,15 +94,11 @@ fn grants_and_pins_hold_for_their_origin_only() {
 #[test]
 fn always_rule_names_the_origin_of_its_server() {
     let docs = server("docs");
-    let grant = |origin| Grant {
-        tool: ToolId::new(&docs, "search"),
-        origin,
-        arguments: GrantScope::Any,
-        lifetime: GrantLifetime::Always,
-        definition: DEFINITION,
-        until: None,
+    let text = |origin: ServerOrigin| {
+        let (tool, servers) = (ToolId::new(&docs, "search"), std::slice::from_ref(&docs));
+        let rule = Rule::for_tool(&tool, RuleAction::Allow, servers).and_then(|rule| rule.with_origin(&origin));
+        serde_json::to_string(&rule.unwrap()).unwrap()
     };
-    let text = |origin| serde_json::to_string(&grant(origin).to_rule(std::slice::from_ref(&docs)).unwrap()).unwrap();
     assert_eq!(text(ServerOrigin::User), r#"{"tool":"mcp__docs__search","action":"allow"}"#);
     let expected = r#"{"tool":"mcp__docs__search","action":"allow","definedIn":"/here/.mcp.json"}"#;
     assert_eq!(text(file(HERE)), expected);

@@ -2,7 +2,6 @@
 
 use crate::block::{rule, server};
 use wharf_policy::{Policy, RuleProblemKind};
-use wharf_spec::ToolId;
 
 /// A short word for each kind.
 fn word(kind: &RuleProblemKind) -> &'static str {
@@ -10,7 +9,6 @@ fn word(kind: &RuleProblemKind) -> &'static str {
         RuleProblemKind::BadName(_) => "name",
         RuleProblemKind::BadPattern(_) => "pattern",
         RuleProblemKind::NoServer => "no server",
-        RuleProblemKind::NoTool => "no tool",
         RuleProblemKind::Ambiguous => "ambiguous",
         RuleProblemKind::ProjectAllow => "project",
         RuleProblemKind::PlainAllow => "plain",
@@ -95,18 +93,6 @@ fn shadowed_rules_are_reported() {
         let expected: &[_] = if shadowed { &[(0, "shadowed")] } else { &[] };
         check("git fs", &[second, first], expected);
     }
-}
-
-#[test]
-fn rules_matching_no_known_tool_are_reported() {
-    let rules =
-        ["deny mcp__git__drop-database", "deny mcp__git__drop_*", "allow mcp__*__read", "ask Bash", "deny mcp__no"];
-    let rules = rules.iter().map(|line| rule(line, "config.json:3")).collect();
-    let policy = Policy::compile(rules, &[server("git")]);
-    let tools = [ToolId::new(&server("git"), "drop_database")];
-    let idle: Vec<_> =
-        policy.find_unmatched_rules(&tools).iter().map(|problem| (problem.index, word(&problem.kind))).collect();
-    assert_eq!(idle, [(0, "no tool"), (2, "no tool")]);
 }
 
 #[test]

@@ -177,26 +177,22 @@ fn failed_connection(
     let failure = Failure::from_host_error(entry.name.as_str(), Some(&entry.spec), environment, error);
     let trace = unavailable_error(error).and_then(ServerError::trace);
     let mut steps = trace.map_or_else(Vec::new, |trace| steps(trace, entry, login, Some(code)));
-    steps.push(failed_step(trace, code, &failure, (entry, environment)));
+    let mut step = failed_step(trace, code, &failure);
+    match (&entry.spec, code) {
+        (ServerSpec::Stdio(_), ProbeCode::PathNotFound) => step.evidence.extend(search_evidence(&failure, environment)),
+        (ServerSpec::Http(spec), _) => step.evidence.push(format!("URL: {}", spec.masked_url())),
+        _ => {}
+    }
+    steps.push(step);
     (steps, Box::new(ProbeFailure { code, failure }))
 }
 
-/// Creates the failed step with all its evidence.
-fn failed_step(
-    trace: Option<&ConnectTrace>,
-    code: ProbeCode,
-    failure: &Failure,
-    (entry, environment): (&ServerEntry, &Environment),
-) -> ProbeStep {
+/// Creates the failed step with the server's stderr.
+fn failed_step(trace: Option<&ConnectTrace>, code: ProbeCode, failure: &Failure) -> ProbeStep {
     let duration = trace.and_then(ConnectTrace::failed_step).map(|step| step.duration).unwrap_or_default();
     let mut step = ProbeStep::new(code.stage(), StepState::Failed, UntrustedText::new(failure.error.message.as_str()))
         .with_duration(duration);
     step.evidence.extend(failure.error.stderr.iter().map(|line| format!("stderr: {}", escape_shortened(line))));
-    match (&entry.spec, code) {
-        (ServerSpec::Stdio(_), ProbeCode::PathNotFound) => step.evidence.extend(search_evidence(failure, environment)),
-        (ServerSpec::Http(spec), _) => step.evidence.push(format!("URL: {}", spec.masked_url())),
-        _ => {}
-    }
     step
 }
 
@@ -227,21 +223,17 @@ async fn ping(steps: &mut Vec<ProbeStep>, connection: &Connection) -> Result<(),
                 ProbeStep::new("ping", StepState::Detour, escape_shortened(&error.to_string())).with_duration(duration),
             );
         }
-        Err(error) => return Err(fail_step(steps, connection, (ProbeCode::PingFailed, error), began)),
+        Err(error) => {
+            return Err(fail_step(steps, ProbeCode::PingFailed, Failure::from_call_error(connection, error), began));
+        }
     }
     Ok(())
 }
 
-fn fail_step(
-    steps: &mut Vec<ProbeStep>,
-    connection: &Connection,
-    (code, error): (ProbeCode, CallError),
-    began: Instant,
-) -> Box<ProbeFailure> {
-    let failure = Failure::from_call_error(connection, error);
-    let step = ProbeStep::new(code.stage(), StepState::Failed, UntrustedText::new(failure.error.message.as_str()));
-    let stderr = failure.error.stderr.iter().map(|line| format!("stderr: {}", escape_shortened(line)));
-    steps.push(step.with_duration(began.elapsed()).with_evidence(stderr));
+/// Adds a failed step and returns its failure.
+fn fail_step(steps: &mut Vec<ProbeStep>, code: ProbeCode, failure: Failure, began: Instant) -> Box<ProbeFailure> {
+    let step = failed_step(None, code, &failure);
+    steps.push(step.with_duration(began.elapsed()));
     Box::new(ProbeFailure { code, failure })
 }
 
@@ -258,7 +250,14 @@ async fn list(steps: &mut Vec<ProbeStep>, connection: &Connection) -> Result<Ser
     if offered.tools {
         match connection.list_tools().await {
             Ok(listing) => listed.tools = take(&mut listed.withheld, ListName::Tools, listing),
-            Err(error) => return Err(fail_step(steps, connection, (ProbeCode::ListFailed, error), began)),
+            Err(error) => {
+                return Err(fail_step(
+                    steps,
+                    ProbeCode::ListFailed,
+                    Failure::from_call_error(connection, error),
+                    began,
+                ));
+            }
         }
     }
     if offered.resources {

@@ -115,7 +115,7 @@ fn forward(mut guest: AcceptedConnection, head: &str, server: SocketAddr) -> io:
         behind.write_all(direct_head(head).as_bytes())?;
     }
     let (client, ending) = guest.into_parts();
-    FaultRelay::new([client, behind], (&FaultScript::default(), 1), &ForwardedBytes::default(), &ending)?.run();
+    FaultRelay::new([client, behind], FaultScript::default().lanes(1), &ForwardedBytes::default(), &ending)?.run();
     Ok(())
 }
 

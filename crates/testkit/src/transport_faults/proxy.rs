@@ -99,7 +99,7 @@ impl ProxyShared {
         };
         let (client, ending) = guest.into_parts();
         let script = lock_ignoring_poison(&self.script).clone();
-        let relay = FaultRelay::new([client, behind], (&script, number), &self.passed, &ending)?;
+        let relay = FaultRelay::new([client, behind], script.lanes(number), &self.passed, &ending)?;
         relay.with_injected_faults(self.register(number)?).run();
         lock_ignoring_poison(&self.lines).retain(|line| line.connection != number);
         Ok(())

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 
 use super::endpoint::{ShutdownSignal, close_with_reset};
-use super::script::{ByteFault, Direction, FaultScript, LaneState, LaneStep};
+use super::script::{ByteFault, Direction, LaneState, LaneStep};
 
 /// Maximum bytes buffered ahead of forwarding.
 const READ_AHEAD: usize = 64 << 10;
@@ -67,16 +67,16 @@ enum EarlyEnd {
 impl<'a> FaultRelay<'a> {
     pub(super) fn new(
         [client, server]: [TcpStream; 2],
-        (script, number): (&FaultScript, u64),
+        lanes: [LaneState; 2],
         passed: &'a ForwardedBytes,
         ending: &'a ShutdownSignal,
     ) -> io::Result<FaultRelay<'a>> {
         client.set_nonblocking(true)?;
         server.set_nonblocking(true)?;
         server.set_nodelay(true)?;
-        let to_server = RelayFlow::new(client, script.lane(number, Direction::ToServer));
-        let to_client = RelayFlow::new(server, script.lane(number, Direction::ToClient));
-        Ok(FaultRelay { flows: [to_server, to_client], passed, ending, orders: None })
+        let [to_server, to_client] = lanes;
+        let flows = [RelayFlow::new(client, to_server), RelayFlow::new(server, to_client)];
+        Ok(FaultRelay { flows, passed, ending, orders: None })
     }
 
     pub(super) fn with_injected_faults(self, orders: InjectedFaults) -> FaultRelay<'a> {

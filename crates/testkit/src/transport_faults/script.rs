@@ -90,8 +90,12 @@ impl FaultScript {
         self
     }
 
-    /// Returns the rules of one direction of one connection.
-    pub(super) fn lane(&self, connection: u64, direction: Direction) -> LaneState {
+    /// Returns the rules of one connection, to the server and to the client.
+    pub(super) fn lanes(&self, connection: u64) -> [LaneState; 2] {
+        [Direction::ToServer, Direction::ToClient].map(|direction| self.lane(connection, direction))
+    }
+
+    fn lane(&self, connection: u64, direction: Direction) -> LaneState {
         let ours = self.rules.iter().filter(|rule| rule.direction == direction && rule.applies_to(connection));
         LaneState { pending: ours.map(|rule| (rule.moment, rule.fault.clone())).collect(), passed: 0, pace: None }
     }
