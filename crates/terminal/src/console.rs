@@ -385,6 +385,14 @@ fn escape_json_controls(json: &str) -> String {
 }
 
 #[cfg(test)]
+impl Console {
+    /// Returns the console with its streams treated as a terminal.
+    pub fn with_terminal(self) -> Self {
+        Self { stdout_is_terminal: true, stderr_is_terminal: true, ..self }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -419,7 +427,7 @@ mod tests {
     #[test]
     fn output_goes_to_the_attached_overlay() {
         let mode = OutputMode { json: false, debug: false, info: false, color: ColorChoice::Never };
-        let console = Console { stdout_is_terminal: true, stderr_is_terminal: true, ..Console::new(mode) };
+        let console = Console::new(mode).with_terminal();
         let notes = Arc::new(RecordingOverlay::default());
         console.attach_overlay(notes.clone());
         let _guard = console.begin_prompt();

@@ -141,7 +141,7 @@ pub fn run(
     let mode = OutputMode { json: common.json, debug, info, color: context.color };
     let console = Arc::new(Console::new(mode));
     // Set once per process, so it cannot fail.
-    let _ = tracing::subscriber::set_global_default(ConsoleSubscriber(console.clone()));
+    let _ = tracing::subscriber::set_global_default(ConsoleSubscriber::new(console.clone()));
     run_session(context, console.clone(), common, body).unwrap_or_else(|failure| {
         let failure = failure.with_next_step(None);
         report_failure(&console, &failure);
