@@ -163,7 +163,7 @@ impl Outbox for CountedOutbox {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::time::Duration;
 
     use tokio::time::timeout;
@@ -172,7 +172,7 @@ mod tests {
 
     /// A service that keeps the outbox of each request.
     #[derive(Default)]
-    struct HeldRequests(Mutex<Vec<Arc<dyn Outbox>>>);
+    pub(crate) struct HeldRequests(Mutex<Vec<Arc<dyn Outbox>>>);
 
     struct HeldService(Arc<HeldRequests>);
 

@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(here, digest_of(&["file:///b", "file:///a"]));
         assert_eq!(pool.lease(with_roots(1, None)), start(1));
         pool.release(1, now);
-        assert_eq!(pool.lease(with_roots(2, None)), LeaseDecision::Use(1), "it has asked nobody for roots");
+        assert_eq!(pool.lease(with_roots(2, None)), LeaseDecision::Use(1), "no client has been asked for roots");
         pool.bind_roots(1, here);
         pool.release(1, now);
         assert_eq!(pool.lease(with_roots(3, None)), LeaseDecision::AskRoots);

@@ -57,7 +57,7 @@ impl InstanceClients {
         named.or_else(|| calls.last()).cloned()
     }
 
-    /// Asks the client whose call is in progress. Outside of a call there is nobody to ask.
+    /// Asks the client whose call is in progress. Outside of a call no client can be asked.
     fn ask(
         &self,
         source: RequestSource<'_>,

@@ -26,7 +26,7 @@ pub struct GatewayAsker {
 }
 
 impl GatewayAsker {
-    /// Creates an asker. It asks nobody until a gateway uses it.
+    /// Creates an asker. It declines every question until a gateway uses it.
     pub fn new() -> Self {
         Self::default()
     }

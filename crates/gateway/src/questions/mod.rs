@@ -45,7 +45,7 @@ impl ClientQuestion {
     }
 }
 
-/// Returns the answer to a question that nobody answers.
+/// Returns the answer to a question that no client answers.
 pub(crate) fn unanswered(why: &str) -> ClientAnswer {
     Err(rpc_error(-1, why))
 }

@@ -159,42 +159,15 @@ fn random_id() -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use wharf_wire::{RawJson, Revision};
-
     use super::*;
-    use crate::message::ClientMessage;
-    use crate::service::{Outbox, OutgoingMessage};
-
-    struct SilentConnection;
-
-    impl ClientConnection for SilentConnection {
-        fn receive(&self, _: ClientMessage, _: Arc<dyn Outbox>) {}
-
-        fn admit(&self, _: &ClientMessage) -> Result<(), OutgoingMessage> {
-            Ok(())
-        }
-
-        fn input_schema(&self, _: &str) -> Option<RawJson> {
-            None
-        }
-
-        fn revision(&self) -> Option<Revision> {
-            None
-        }
-
-        fn attach(&self, _: Arc<dyn Outbox>) -> io::Result<()> {
-            Ok(())
-        }
-
-        fn cancel_pending(&self) {}
-
-        fn close(&self) {}
-    }
+    use crate::drain::tests::HeldRequests;
+    use crate::service::OutgoingMessage;
 
     #[tokio::test]
     async fn least_recently_used_session_is_evicted() {
         let sessions = SessionTable::new(3);
-        let made: Vec<_> = (0..4).map(|_| sessions.create("ada".into(), Arc::new(SilentConnection)).unwrap()).collect();
+        let made: Vec<_> =
+            (0..4).map(|_| sessions.create("ada".into(), Arc::<HeldRequests>::default()).unwrap()).collect();
         made[..3].iter().for_each(|session| sessions.add(session));
         assert!(sessions.find(&made[0].id, "ada").is_some() && sessions.find(&made[0].id, "bob").is_none());
         sessions.add(&made[3]);
@@ -214,7 +187,8 @@ mod tests {
     async fn session_without_requests_and_streams_ends() {
         let idle = Duration::from_secs(3600);
         let sessions = SessionTable::new(3);
-        let made: Vec<_> = (0..2).map(|_| sessions.create("ada".into(), Arc::new(SilentConnection)).unwrap()).collect();
+        let made: Vec<_> =
+            (0..2).map(|_| sessions.create("ada".into(), Arc::<HeldRequests>::default()).unwrap()).collect();
         made.iter().for_each(|session| sessions.add(session));
         let is_there = |session: &Arc<HttpSession>| sessions.find(&session.id, "ada").is_some();
         let open_stream = made[1].hold();
