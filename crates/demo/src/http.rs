@@ -25,6 +25,7 @@ pub use wharf_serve::{HttpForm, parse_loopback_address as parse_address};
 pub struct ListenOptions {
     /// Loopback address. Port 0 picks a free port.
     pub address: SocketAddr,
+    /// Form of HTTP to serve.
     pub form: HttpForm,
 }
 

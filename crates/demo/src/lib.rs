@@ -6,6 +6,7 @@
 //! nothing on disk and reaches no network.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod arguments;
 mod call_signal;

@@ -4,20 +4,21 @@
 //! that input never waits for a server.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod actions;
-pub mod complete;
+mod complete;
 mod control_requests;
 mod input_handling;
 mod input_queue;
-pub mod markdown;
-pub mod mention;
+mod markdown;
+mod mention;
 mod model_selection;
-pub mod question_desk;
+mod question_desk;
 mod recent_results;
 mod run_renderer;
 mod server_notices;
-pub mod slash;
+mod slash;
 mod spinner_interval;
 mod start;
 

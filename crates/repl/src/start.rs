@@ -61,6 +61,7 @@ impl ReplArgs {
         self.model.is_some() || self.resume.is_some() || self.dangerously_skip_permissions || self.debug
     }
 
+    /// Returns the options that all commands share.
     pub fn common(&self) -> CommonArgs {
         CommonArgs { debug: self.debug, ..CommonArgs::default() }
     }
