@@ -1,5 +1,6 @@
 //! The command line: one module per command.
 
+mod answer;
 pub mod approve;
 pub mod auth;
 mod cached_catalog;
@@ -24,6 +25,7 @@ mod logs;
 mod man;
 pub mod prompt;
 mod prompts;
+mod questions;
 mod read;
 mod release;
 mod reload;
@@ -146,6 +148,8 @@ fn login_commands() -> Vec<CommandEntry> {
         CommandEntry::in_session("revoke", approve::revoke, |args| args.output.common()),
         CommandEntry::in_session("release", release::run, |args| args.common.clone()),
         CommandEntry::in_session("key", key::run, key::KeyArgs::common),
+        CommandEntry::in_session("questions", questions::run, |args| args.output.common()),
+        CommandEntry::in_session("answer", answer::run, |args| args.output.common()),
     ])
 }
 

@@ -53,7 +53,7 @@ pub use process_log::{ProcessLog, ProcessNote};
 pub use services::{
     BoxedFuture, ClientServices, Elicitor, LogSink, RequestSource, RootsSource, Sampler, SamplingError,
 };
-pub use tap::{Direction, Tap, TappedMessage};
+pub use tap::{Direction, Tap, TappedMessage, redact_json};
 pub use trace::{ConnectStep, ConnectTrace, StepOutcome};
 pub use transport::memory::{ClientSender, HandlerPanic, LocalMessage, LocalServer, ServerEnd, Workers, WorkersHealth};
 pub use transport::{ServerProcess, Transport};

@@ -10,6 +10,12 @@ use wharf_spec::Redactor;
 
 pub(crate) use redact::{redact_message as masked, redact_value as masked_value};
 
+/// Returns JSON for display: without the secrets of a server, and without the values of members whose names announce a
+/// secret. Escape it before it reaches a terminal.
+pub fn redact_json(json: &str, redactor: &Redactor) -> String {
+    String::from_utf8_lossy(&masked_value(json.as_bytes(), redactor)).into_owned()
+}
+
 /// Direction of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {

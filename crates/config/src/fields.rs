@@ -283,7 +283,18 @@ pub const PROFILE: &[ConfigField] = &[
         ConfigFieldKind::Choice(&["server", "plain"]),
         "Names of tools and prompts: `<server>__<name>`, or the server's own; `server`.",
     ),
+    WAIT_FOR_ANSWER,
 ];
+
+const WAIT_FOR_ANSWER: ConfigField = field(
+    "waitForAnswerMs",
+    ConfigFieldKind::Millis,
+    "Time that a call waits for `wharf answer` if it needs permission and its client cannot be asked, at most 600000; 0, \
+     which refuses it at once.",
+);
+
+/// Keys of `serve`.
+pub const SERVE: &[ConfigField] = &[WAIT_FOR_ANSWER];
 
 /// Keys that are valid in the user's own files only.
 pub const USER: &[ConfigField] = &[
@@ -315,4 +326,5 @@ pub const USER: &[ConfigField] = &[
     field("model", ConfigFieldKind::Text, "The model of the agent: `provider/model`, or either alone. See agent.md."),
     field("providers", ConfigFieldKind::Objects(PROVIDER), "Model providers, by a custom or built-in name."),
     field("profiles", ConfigFieldKind::Objects(PROFILE), "Profiles of `wharf serve`, by name. See serve.md."),
+    field("serve", ConfigFieldKind::Object(SERVE), "Settings of `wharf serve`; those of a profile take precedence."),
 ];

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use wharf_spec::{InvalidServerName, ServerName, closest_name};
 
 use crate::entry::{self, EntryContent, ParsedEntry, backoff};
-use crate::fields::{BACKOFF, ConfigField, ConfigFieldKind, FILE, MCP, PROFILE, RULE, USER};
+use crate::fields::{BACKOFF, ConfigField, ConfigFieldKind, FILE, MCP, PROFILE, RULE, SERVE, USER};
 use crate::layer::Layer;
 use crate::location::SourceLocation;
 use crate::provider::{self, ParsedProvider};
@@ -79,6 +79,7 @@ impl FileInterpreter<'_> {
         }
         self.settings(&fields);
         self.report_nested_problems(&fields, "reconnect", BACKOFF);
+        self.report_nested_problems(&fields, "serve", SERVE);
         self.rules(fields.list("permissions"));
         self.deny_unread_rules(members, fields.member("permissions"));
         let expands = fields.flag("expandEnv").unwrap_or(true);
@@ -153,6 +154,7 @@ impl FileInterpreter<'_> {
         settings.keep_results = fields.millis("cacheTtlMs");
         settings.result_limit = fields.count("resultLimit").and_then(|count| usize::try_from(count).ok());
         settings.reconnect = fields.member("reconnect").map(|member| backoff(&member.node));
+        settings.wait_for_answer = validate_object(fields.map("serve"), &[SERVE]).millis("waitForAnswerMs");
         settings.secret_command = fields
             .member("secretCommand")
             .map(|_| fields.texts("secretCommand").into_iter().map(|(text, _)| text.to_owned()).collect());
@@ -209,6 +211,7 @@ impl FileInterpreter<'_> {
             tools: texts("tools"),
             exclude_tools: texts("excludeTools"),
             plain_names: fields.text("names").map(|(names, _)| names == "plain"),
+            wait_for_answer: fields.millis("waitForAnswerMs"),
         })
     }
 

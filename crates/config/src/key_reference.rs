@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::fields::{BACKOFF, ConfigField, ConfigFieldKind, FILE, MCP, OAUTH, PROFILE, PROVIDER, RULE, SERVER, USER};
+use crate::fields::{
+    BACKOFF, ConfigField, ConfigFieldKind, FILE, MCP, OAUTH, PROFILE, PROVIDER, RULE, SERVE, SERVER, USER,
+};
 
 /// Returns Markdown tables of all configuration keys, as included in the documentation.
 pub fn render_key_reference() -> String {
@@ -17,6 +19,7 @@ pub fn render_key_reference() -> String {
         ("Settings, in your own files only", USER),
         ("A provider of `providers`", PROVIDER),
         ("A profile of `profiles`", PROFILE),
+        ("`serve`", SERVE),
     ] {
         section(&mut text, heading, fields);
     }

@@ -384,6 +384,7 @@ fn merge_settings(lower: &mut GlobalSettings, higher: GlobalSettings) {
     put(&mut lower.token_store, higher.token_store);
     put(&mut lower.secret_command, higher.secret_command);
     put(&mut lower.model, higher.model);
+    put(&mut lower.wait_for_answer, higher.wait_for_answer);
     for (name, provider) in higher.providers {
         match lower.providers.iter_mut().find(|(other, _)| *other == name) {
             Some((_, lower)) => *lower = provider,

@@ -35,6 +35,8 @@ pub struct GlobalSettings {
     pub providers: Vec<(String, Result<ProviderSettings, Vec<ConfigProblem>>)>,
     /// `profiles`, in order of first mention. A profile of a higher layer replaces the one of a lower layer.
     pub profiles: Vec<(String, Result<ProfileSettings, Vec<ConfigProblem>>)>,
+    /// `serve.waitForAnswerMs`.
+    pub wait_for_answer: Option<Duration>,
     /// `permissions` of all layers. Rules of a project may only deny and ask.
     pub rules: Vec<RuleText>,
     /// Set if a file of the user cannot be read or has a newer version. Its denials are unknown, so no tool should be
@@ -56,6 +58,8 @@ pub struct ProfileSettings {
     pub exclude_tools: Vec<String>,
     /// Set if tools and prompts keep their servers' names.
     pub plain_names: Option<bool>,
+    /// Time that a call waits for an answer elsewhere if its client cannot be asked.
+    pub wait_for_answer: Option<Duration>,
 }
 
 /// A permission rule as written in a file.

@@ -24,6 +24,19 @@ pub struct ViewOptions {
     pub profile: Profile,
     /// Name of the clients' principal, if they have authenticated as one. Sessions differ in a number besides.
     pub principal: Option<String>,
+    /// Calls that need permission, of clients that cannot be asked.
+    pub unasked: UnaskedClients,
+}
+
+/// What happens to calls that need permission if their client cannot be asked.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct UnaskedClients {
+    /// Time that such a call waits for an answer by [`PendingQuestions::answer`](crate::PendingQuestions::answer). Zero
+    /// refuses it at once.
+    pub wait: Duration,
+    /// Next step that the refusal names, besides the rule that would allow the call.
+    pub hint: Option<Arc<str>>,
 }
 
 /// A view, with the lists of the newest catalog.

@@ -239,6 +239,7 @@ fn open_route(request: &ClientRequest, target: &CallTarget, way: QuestionWay) ->
         client: request.client.clone(),
         server: target.server().to_string(),
         target: target.name().to_owned(),
+        unasked: request.view.options.unasked.clone(),
         way,
         stream: stream(request),
     };

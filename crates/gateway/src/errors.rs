@@ -54,6 +54,8 @@ pub(crate) fn tool_error_text(text: &str) -> RawJson {
 
 fn with_hint(error: &HostError) -> String {
     match error.hint() {
+        // The refusal's own hint is part of its text.
+        _ if matches!(error, HostError::Denied(refusal) if refusal.hint.is_some()) => error.to_string(),
         Some(hint) => format!("{error}\nhint: {hint}"),
         None => error.to_string(),
     }

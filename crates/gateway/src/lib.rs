@@ -37,9 +37,9 @@ mod upstream;
 
 pub use catalog_view::NameScheme;
 pub use client_class::{ClientClass, SamplingSupport};
-pub use client_view::ViewOptions;
+pub use client_view::{UnaskedClients, ViewOptions};
 pub use gateway::{Gateway, GatewayBuilder, GatewayOptions};
 pub use instances::{InstanceFactory, InstanceKey};
 pub use keys::{ClientKey, KeyRefusal, KeyTable, key_digest};
 pub use profile::Profile;
-pub use questions::{AnswerError, GatewayAsker, PendingQuestion, PendingQuestions, QuestionKind};
+pub use questions::{AnswerError, GatewayAsker, PendingQuestion, PendingQuestions, PermissionDetails, QuestionKind};

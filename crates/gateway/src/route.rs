@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot, watch};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use wharf::tools::{Principal, ToolCaller};
 use wharf::wire::{Era, JsonLimits, LogLevel, LogMessage, Progress};
 use wharf::{CallTag, DeclaredClient, RawJson};
@@ -15,6 +15,7 @@ use wharf_serve::Outbox;
 
 use crate::bridge::QuestionSheet;
 use crate::client_class::ClientClass;
+use crate::client_view::UnaskedClients;
 use crate::progress::ProgressRelay;
 use crate::questions::{
     ClientAnswer, ClientQuestion, PendingQuestions, QuestionKind, QuestionSubject, SessionQuestions, unanswered,
@@ -58,6 +59,9 @@ pub(crate) struct CallRoute {
     /// Server of the call, and its tool, prompt or resource.
     pub server: String,
     pub target: String,
+    /// What happens if the call needs permission and the client cannot be asked.
+    pub unasked: UnaskedClients,
+    opened: Instant,
     way: QuestionWay,
     /// The stream of the request. A parked call has none until its client returns.
     stream: Mutex<Option<RequestStream>>,
@@ -86,6 +90,7 @@ pub(crate) struct RouteParts {
     pub client: ClientFacts,
     pub server: String,
     pub target: String,
+    pub unasked: UnaskedClients,
     pub way: QuestionWay,
     pub stream: RequestStream,
 }
@@ -111,8 +116,9 @@ impl CallRoute {
         if !self.client.class.can_answer(question.method, &params) {
             return unanswered("the client cannot be asked this");
         }
-        let mut registered =
-            (question.kind != QuestionKind::Roots).then(|| self.pending.register(&question, self.subject()));
+        let until = Instant::now() + self.question_timeout;
+        let is_listed = question.kind != QuestionKind::Roots;
+        let mut registered = is_listed.then(|| self.pending.register(&question, self.subject(), until));
         let elsewhere = async {
             match &mut registered {
                 Some(registered) => registered.answered().await,
@@ -124,6 +130,30 @@ impl CallRoute {
             answer = self.ask_client(&question) => answer,
             answer = elsewhere => Ok(answer),
             _ = ended.wait_for(|ended| *ended) => unanswered("the call has ended"),
+        }
+    }
+
+    /// Reports whether a question for permission can be answered: by the client, or elsewhere while the call waits.
+    pub fn can_be_answered(&self) -> bool {
+        self.client.class.forms || Instant::now() < self.opened + self.unasked.wait
+    }
+
+    /// Waits for the answer of another interface to a question that the client cannot be asked. The time is that of the
+    /// call, so calls that wait for each other's questions do not wait longer.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future withdraws the question.
+    pub async fn wait_for_answer_elsewhere(&self, question: &ClientQuestion) -> Option<RawJson> {
+        let until = self.opened + self.unasked.wait;
+        let mut registered = self.pending.register(question, self.subject(), until);
+        if !registered.is_listed() {
+            return None;
+        }
+        let mut ended = self.ended.subscribe();
+        tokio::select! {
+            answer = timeout_at(until, registered.answered()) => answer.ok(),
+            _ = ended.wait_for(|ended| *ended) => None,
         }
     }
 
@@ -142,7 +172,8 @@ impl CallRoute {
 
     fn subject(&self) -> QuestionSubject {
         let client = self.client.name.clone().unwrap_or_else(|| "client".to_owned());
-        QuestionSubject { client, server: self.server.clone(), target: self.target.clone() }
+        let principal = self.client.principal.client_id().unwrap_or("local").to_owned();
+        QuestionSubject { client, principal, server: self.server.clone(), target: self.target.clone() }
     }
 
     /// Relays a log message that belongs to the call, if the client wants it.
@@ -258,13 +289,25 @@ impl RouteTable {
 
     /// Creates the route of a call.
     pub fn open(&self, parts: RouteParts) -> Arc<CallRoute> {
-        let RouteParts { client, server, target, way, stream } = parts;
+        let RouteParts { client, server, target, unasked, way, stream } = parts;
         let tag = CallTag(self.tags.fetch_add(1, Ordering::Relaxed) + 1);
         let (pending, question_timeout) = (self.pending.clone(), self.question_timeout);
         let stream = Mutex::new(Some(stream));
         let ended = watch::Sender::new(false);
-        let route = CallRoute { tag, client, server, target, way, stream, pending, question_timeout, ended };
-        let route = Arc::new(route);
+        let opened = Instant::now();
+        let route = Arc::new(CallRoute {
+            tag,
+            client,
+            server,
+            target,
+            unasked,
+            opened,
+            way,
+            stream,
+            pending,
+            question_timeout,
+            ended,
+        });
         self.routes().insert(tag.0, Arc::clone(&route));
         route
     }

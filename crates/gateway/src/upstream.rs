@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wharf::spec::{ServerName, ToolId};
-use wharf::tools::{BoxFuture, CallerConsent};
+use wharf::tools::{BoxFuture, CallerConsent, RefusalReason};
 use wharf::wire::{Era, RpcError, code};
 use wharf::{CallOptions, Host, HostBuilder, HostError, InputHandling, InputRound, RawJson, RawResult, ResultKind};
 
@@ -113,14 +113,26 @@ impl UpstreamCall {
             Err(CallFailure::Host(HostError::UnknownTool { .. })) => {
                 Err(invalid_params(format!("unknown tool `{}`", self.target.name())))
             }
-            Err(CallFailure::Host(error)) if is_tool => match tool_error(&error) {
-                Some(result) => Ok(CallOutcome::Complete(result)),
-                None => Err(host_error(&error)),
-            },
-            Err(CallFailure::Host(error)) => Err(host_error(&error)),
+            Err(CallFailure::Host(error)) => {
+                let error = self.with_refusal_hint(error);
+                match tool_error(&error).filter(|_| is_tool) {
+                    Some(result) => Ok(CallOutcome::Complete(result)),
+                    None => Err(host_error(&error)),
+                }
+            }
             // The model learns why its call failed.
             Err(CallFailure::Gateway(error)) if is_tool => Ok(CallOutcome::Complete(tool_error_text(&error.message))),
             Err(CallFailure::Gateway(error)) => Err(error),
+        }
+    }
+
+    /// Adds the next step of the view to the refusal of a call whose client could not be asked.
+    fn with_refusal_hint(&self, error: HostError) -> HostError {
+        match (error, &self.route.unasked.hint) {
+            (HostError::Denied(refusal), Some(hint)) if matches!(refusal.reason, RefusalReason::NobodyToAsk { .. }) => {
+                HostError::Denied(refusal.with_hint(&**hint))
+            }
+            (error, _) => error,
         }
     }
 

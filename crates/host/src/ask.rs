@@ -68,6 +68,8 @@ pub enum PermissionAnswer {
     No,
     /// Deny the call, with a reason that is reported to the caller.
     NoBecause(String),
+    /// Nobody answered: the call is refused as by a host without an asker.
+    Unanswered,
 }
 
 /// A request by a server for input from a person.

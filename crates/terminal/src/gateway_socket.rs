@@ -16,6 +16,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
+use wharf_spec::Environment;
 use wharf_store::{LockError, LockFile, create_private_directory};
 
 use crate::control::sockets::{check_private, effective_uid, socket_directory};
@@ -66,8 +67,12 @@ impl Drop for GatewaySocketFile {
 impl GatewayPlace {
     /// Returns the place for a session. `None` without a runtime directory and a state directory.
     pub fn new(session: &CommandSession) -> Option<Self> {
-        let directory = socket_directory(&session.environment, session.configuration.state.as_deref())?;
-        Some(Self { directory })
+        Self::for_environment(&session.environment, session.configuration.state.as_deref())
+    }
+
+    /// Returns the place for an environment and a state directory.
+    pub fn for_environment(environment: &Environment, state: Option<&Path>) -> Option<Self> {
+        socket_directory(environment, state).map(|directory| Self { directory })
     }
 
     fn file(&self, name: &str) -> PathBuf {

@@ -2,21 +2,27 @@
 //!
 //! No server is started or contacted: server names come from the configuration, tool names from the cached catalogs.
 //! The kind of name is derived from the command definitions: an argument called `SERVER` or `ID` takes a server name,
-//! one called `TOOL` a tool name, one called `SERVER.TOOL` both, one called `CLIENT` the name of another program.
+//! one called `TOOL` a tool name, one called `SERVER.TOOL` both, one called `CLIENT` the name of another program, one
+//! called `QUESTION` the number of a question, which the running gateway tells.
 
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Arg, Command};
+use tokio::time::timeout;
 use wharf_config::clients::ExternalClient;
 use wharf_config::{Config, load};
+use wharf_spec::Environment;
 
 use super::Cli;
 use super::cached_catalog::CachedCatalog;
+use super::serve::open_questions::OpenQuestions;
 use crate::tool_selector::select_tool;
 use wharf_terminal::command_words::{option, positional};
 use wharf_terminal::config_context::config_paths;
+use wharf_terminal::gateway_socket::{GatewayPlace, GatewayReply, GatewayRequest};
 use wharf_terminal::session::CliContext;
 
 /// Print names for shell completion; used by the completion scripts
@@ -30,13 +36,18 @@ pub struct CompleteNamesArgs {
 
 /// Maximum number of names printed.
 const MAX_NAMES: usize = 1_000;
+/// Maximum time for a running gateway to tell its questions.
+const GATEWAY_TIMEOUT: Duration = Duration::from_millis(500);
 /// Maximum length of a printed name.
 const MAX_NAME_LEN: usize = 128;
 
 pub fn run(args: CompleteNamesArgs, context: CliContext) -> ExitCode {
     let Some(wanted) = completion_target(&Cli::definition(), &args.words) else { return ExitCode::SUCCESS };
     let (places, state) = config_paths(&context.config, &context.environment);
-    let names = wanted.names(&load(&places, &context.environment), state.as_deref());
+    let names = match wanted {
+        CompletionTarget::Questions => question_numbers(&context.environment, state.as_deref()),
+        wanted => wanted.names(&load(&places, &context.environment), state.as_deref()),
+    };
     let lines: String =
         names.iter().filter(|name| is_shell_safe(name)).take(MAX_NAMES).map(|name| format!("{name}\n")).collect();
     // Ignore a shell that has closed the pipe.
@@ -54,6 +65,8 @@ enum CompletionTarget {
     Arguments(Vec<String>),
     /// Other programs.
     Clients,
+    /// Questions of a running gateway.
+    Questions,
     /// Tools of one server, or of all servers.
     Tools(Option<String>),
 }
@@ -108,6 +121,7 @@ fn target_of_argument(argument: &Arg, server: &Option<String>) -> Option<Complet
         "TOOL" => Some(CompletionTarget::Tools(server.clone())),
         "SERVER.TOOL" => Some(CompletionTarget::Tools(None)),
         "CLIENT" => Some(CompletionTarget::Clients),
+        "QUESTION" => Some(CompletionTarget::Questions),
         _ => None,
     }
 }
@@ -125,9 +139,24 @@ impl CompletionTarget {
             Self::Tools(Some(server)) => cached_tools(state, server),
             Self::Tools(None) => joined_tools().collect(),
             Self::Arguments(words) => argument_names(words, &servers().collect::<Vec<_>>(), state),
+            // Their gateway is asked instead of the configuration.
+            Self::Questions => Vec::new(),
             Self::Clients => ExternalClient::ALL.map(|client| client.name().to_owned()).to_vec(),
         }
     }
+}
+
+/// Asks the running gateway for the numbers of its questions.
+fn question_numbers(environment: &Environment, state: Option<&Path>) -> Vec<String> {
+    let asking = async {
+        let place = GatewayPlace::for_environment(environment, state)?;
+        let asked = timeout(GATEWAY_TIMEOUT, place.request(GatewayRequest::Questions { id: None })).await.ok()??;
+        let GatewayReply::Done { result, .. } = asked.reply else { return None };
+        serde_json::from_value::<OpenQuestions>(result).ok()
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let questions = runtime.ok().and_then(|runtime| runtime.block_on(asking));
+    questions.map(|questions| questions.items.into_iter().map(|item| item.id).collect()).unwrap_or_default()
 }
 
 fn cached_tools(state: Option<&Path>, server: &str) -> Vec<String> {
@@ -221,6 +250,9 @@ mod tests {
             ("call --json north", Some(CompletionTarget::Arguments(vec!["north".to_owned()]))),
             ("import", Some(CompletionTarget::Clients)),
             ("export", Some(CompletionTarget::Clients)),
+            ("questions", Some(CompletionTarget::Questions)),
+            ("answer", Some(CompletionTarget::Questions)),
+            ("answer 0a1b2c", None),
             ("read", Some(CompletionTarget::Servers)),
             ("prompt", Some(CompletionTarget::Servers)),
             ("tools", Some(CompletionTarget::Servers)),

@@ -5,6 +5,7 @@ mod client_entry;
 mod client_keys;
 mod gateway_process;
 mod http;
+pub mod open_questions;
 mod project;
 mod status;
 mod token;
@@ -24,6 +25,7 @@ use wharf_spec::Environment;
 
 use http::HttpOptions;
 use project::ProjectTable;
+pub use status::request as gateway_request;
 pub use token::random_hex;
 pub use view::find_profile;
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};

@@ -86,7 +86,7 @@ fn short_help_is_shorter_than_long_help() {
 }
 
 /// Command lines that reach the end of their command, in the home of [`furnished`].
-const SAMPLES: [(&str, &[&str]); 40] = [
+const SAMPLES: [(&str, &[&str]); 42] = [
     ("tools", &["harbour"]),
     ("call", &["harbour.echo", "text=ahoy"]),
     ("resources", &["harbour"]),
@@ -100,6 +100,8 @@ const SAMPLES: [(&str, &[&str]); 40] = [
     ("key add", &["ci"]),
     ("key list", &[]),
     ("key revoke", &["ci"]),
+    ("questions", &[]),
+    ("answer", &["0a1b2c", "allow"]),
     ("list", &[]),
     ("get", &["harbour"]),
     ("add", &["other", "--", "true"]),

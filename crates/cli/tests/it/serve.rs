@@ -4,6 +4,7 @@ mod attach;
 mod client;
 mod drain;
 mod profiles;
+mod questions;
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;

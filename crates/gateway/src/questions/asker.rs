@@ -8,7 +8,7 @@ use wharf::tools::ToolCaller;
 use wharf::wire::{ElicitationResponse, Era, JsonLimits};
 use wharf::{Ask, AskReply, Asker, PermissionAnswer, PermissionAsk};
 
-use super::{ClientQuestion, read_elicitation};
+use super::{ClientQuestion, PermissionDetails, read_elicitation};
 use crate::gateway::GatewayShared;
 use crate::route::CallRoute;
 
@@ -18,7 +18,8 @@ const MAX_SHOWN_ARGUMENTS: usize = 2000;
 /// Asks the clients of a gateway for permission. The host and the gateway share it: it is created first, then the host
 /// with [`HostBuilder::asker`](wharf::HostBuilder::asker), then the gateway.
 ///
-/// Only a client that can show forms is asked. Calls of the others are refused as by a host without an asker, and so is
+/// Only a client that can show forms is asked. A call of another one waits for an answer elsewhere, for as long as its
+/// view says ([`UnaskedClients`](crate::UnaskedClients)); otherwise it is refused as by a host without an asker. So is
 /// every other question of the host.
 #[derive(Clone, Default)]
 pub struct GatewayAsker {
@@ -37,7 +38,7 @@ impl GatewayAsker {
 
     fn route(&self, request: Option<u64>) -> Option<(Arc<GatewayShared>, Arc<CallRoute>)> {
         let gateway = self.gateway.get()?.upgrade()?;
-        let route = gateway.routes.find(request?).filter(|route| route.client.class.forms)?;
+        let route = gateway.routes.find(request?).filter(|route| route.can_be_answered())?;
         Some((gateway, route))
     }
 }
@@ -65,16 +66,53 @@ impl Asker for GatewayAsker {
 }
 
 async fn ask_client(route: Arc<CallRoute>, ask: PermissionAsk, mut reply: AskReply<PermissionAnswer>) {
-    let question = ClientQuestion::permission(&permission_form(&ask, route.client.era));
+    let question = permission_question(&ask, route.client.era);
+    let answering = async {
+        if route.client.class.forms {
+            return read_permission(&read_elicitation(route.ask(question).await));
+        }
+        match route.wait_for_answer_elsewhere(&question).await {
+            Some(answer) => read_permission(&read_elicitation(Ok(answer))),
+            None => PermissionAnswer::Unanswered,
+        }
+    };
     let answer = tokio::select! {
-        answer = route.ask(question) => read_permission(&read_elicitation(answer)),
+        answer = answering => answer,
         () = reply.wait_withdrawn() => return,
     };
     reply.answer(answer);
 }
 
-/// Returns the form that asks for permission. Only a session can be given a permission for its duration.
-fn permission_form(ask: &PermissionAsk, era: Era) -> Value {
+/// The decisions that are offered, with their names.
+struct OfferedChoices {
+    values: &'static [&'static str],
+    names: &'static [&'static str],
+}
+
+/// Only a session can be given a permission for its duration.
+fn offered_choices(era: Era) -> OfferedChoices {
+    match era {
+        Era::Handshake => OfferedChoices {
+            values: &["once", "session", "no"],
+            names: &["Allow once", "Allow for this session", "Refuse"],
+        },
+        Era::Stateless => OfferedChoices { values: &["once", "no"], names: &["Allow once", "Refuse"] },
+    }
+}
+
+fn permission_question(ask: &PermissionAsk, era: Era) -> ClientQuestion {
+    let choices = offered_choices(era);
+    let details = PermissionDetails {
+        arguments: ask.arguments.clone(),
+        reason: ask.reason.clone(),
+        changed: ask.changed.clone(),
+        choices: choices.values,
+    };
+    ClientQuestion::permission(&permission_form(ask, &choices), details)
+}
+
+/// Returns the form that asks for permission.
+fn permission_form(ask: &PermissionAsk, choices: &OfferedChoices) -> Value {
     let arguments = UntrustedText::new(ask.arguments.as_str());
     let arguments = arguments.truncate(MAX_SHOWN_ARGUMENTS);
     let tool = UntrustedText::new(&*ask.id.tool);
@@ -87,11 +125,8 @@ fn permission_form(ask: &PermissionAsk, era: Era) -> Value {
     if let Some(changed) = &ask.changed {
         message.push_str(&format!(" The definition of the tool has changed since it was approved:\n{changed}"));
     }
-    let (choices, names) = match era {
-        Era::Handshake => (json!(["once", "session", "no"]), json!(["Allow once", "Allow for this session", "Refuse"])),
-        Era::Stateless => (json!(["once", "no"]), json!(["Allow once", "Refuse"])),
-    };
-    let decision = json!({"type": "string", "title": "Decision", "enum": choices, "enumNames": names});
+    let OfferedChoices { values, names } = choices;
+    let decision = json!({"type": "string", "title": "Decision", "enum": values, "enumNames": names});
     let schema = json!({"type": "object", "properties": {"decision": decision}, "required": ["decision"]});
     json!({"message": message, "requestedSchema": schema})
 }

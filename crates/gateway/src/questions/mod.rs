@@ -4,6 +4,8 @@ mod asker;
 mod pending;
 mod session;
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use wharf::RawJson;
 use wharf::wire::{ElicitationResponse, JsonLimits, RpcError, object_members};
@@ -13,7 +15,7 @@ use crate::errors::rpc_error;
 
 pub use asker::GatewayAsker;
 pub(crate) use pending::QuestionSubject;
-pub use pending::{AnswerError, PendingQuestion, PendingQuestions, QuestionKind};
+pub use pending::{AnswerError, PendingQuestion, PendingQuestions, PermissionDetails, QuestionKind};
 pub(crate) use session::SessionQuestions;
 
 /// A question to a client.
@@ -22,6 +24,8 @@ pub(crate) struct ClientQuestion {
     pub method: QuestionMethod,
     pub params: Option<RawJson>,
     pub kind: QuestionKind,
+    /// The call that a question for permission is about.
+    pub permission: Option<Arc<PermissionDetails>>,
 }
 
 /// The result of a question, or the client's error.
@@ -35,13 +39,14 @@ impl ClientQuestion {
             QuestionMethod::Sample => QuestionKind::Sampling,
             QuestionMethod::Roots => QuestionKind::Roots,
         };
-        Self { method, params, kind }
+        Self { method, params, kind, permission: None }
     }
 
-    /// Creates a question for permission.
-    pub fn permission(params: &Value) -> Self {
-        let params = Some(RawJson::new_unchecked(params.to_string()));
-        Self { method: QuestionMethod::Elicit, params, kind: QuestionKind::Permission }
+    /// Creates a question for permission, with the form for a client.
+    pub fn permission(form: &Value, details: PermissionDetails) -> Self {
+        let params = Some(RawJson::new_unchecked(form.to_string()));
+        let (kind, permission) = (QuestionKind::Permission, Some(Arc::new(details)));
+        Self { method: QuestionMethod::Elicit, params, kind, permission }
     }
 }
 

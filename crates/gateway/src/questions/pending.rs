@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use aws_lc_rs::rand;
+use serde_json::Value;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use wharf::RawJson;
-use wharf::wire::ElicitationResponse;
+use wharf::wire::{ElicitationResponse, JsonLimits};
 
 use super::ClientQuestion;
 
@@ -32,20 +35,41 @@ pub enum QuestionKind {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PendingQuestion {
-    /// Number of the question, unique in this gateway.
+    /// Random number of the question, below 2^24. A number that was read before a restart does not name another
+    /// question afterwards.
     pub id: u64,
     /// The kind.
     pub kind: QuestionKind,
-    /// Name of the client that is asked. Untrusted.
+    /// Name of the client whose call waits. Untrusted.
     pub client: String,
+    /// Principal of the client, for whom alone the answer holds.
+    pub principal: String,
     /// Name of the server that the question concerns.
     pub server: String,
     /// The tool, prompt or resource of the call that waits. Untrusted.
     pub target: String,
     /// Parameters of the question as sent to the client: for a form `message` and `requestedSchema`. Untrusted.
     pub params: Option<RawJson>,
+    /// The call that a question for permission is about.
+    pub permission: Option<Arc<PermissionDetails>>,
     /// Time since the question was asked.
     pub age: Duration,
+    /// Time until it is no longer waited for.
+    pub time_left: Duration,
+}
+
+/// The call that a question for permission is about.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct PermissionDetails {
+    /// Arguments of the call. Untrusted.
+    pub arguments: RawJson,
+    /// Reason for asking.
+    pub reason: String,
+    /// Changes of the tool's definition since it was approved: lines, escaped.
+    pub changed: Option<String>,
+    /// The values of the field `decision` that are accepted.
+    pub choices: &'static [&'static str],
 }
 
 /// Reason for which an answer is not accepted.
@@ -56,6 +80,8 @@ pub enum AnswerError {
     Unknown,
     /// Only a client can answer a question of this kind.
     OtherKind,
+    /// The question for permission does not offer this answer.
+    NotOffered,
 }
 
 impl fmt::Display for AnswerError {
@@ -63,6 +89,7 @@ impl fmt::Display for AnswerError {
         f.write_str(match self {
             Self::Unknown => "no such question is open; it may have been answered",
             Self::OtherKind => "only the client can answer this question",
+            Self::NotOffered => "the question does not offer this answer",
         })
     }
 }
@@ -73,6 +100,7 @@ impl std::error::Error for AnswerError {}
 #[derive(Debug, Clone)]
 pub(crate) struct QuestionSubject {
     pub client: String,
+    pub principal: String,
     pub server: String,
     pub target: String,
 }
@@ -85,7 +113,6 @@ pub struct PendingQuestions {
 
 #[derive(Default)]
 struct RegistryState {
-    registered: u64,
     open: BTreeMap<u64, OpenQuestion>,
 }
 
@@ -93,7 +120,37 @@ struct OpenQuestion {
     question: ClientQuestion,
     subject: QuestionSubject,
     asked: Instant,
+    until: Instant,
     reply: oneshot::Sender<RawJson>,
+}
+
+impl OpenQuestion {
+    /// Reports whether the question offers this answer. Forms of servers are theirs to judge.
+    fn offers(&self, answer: &ElicitationResponse) -> bool {
+        let Some(permission) = &self.question.permission else { return true };
+        match answer {
+            ElicitationResponse::Accept(Some(content)) => {
+                let content: Value = content.decode(&JsonLimits::default()).unwrap_or_default();
+                content["decision"].as_str().is_some_and(|decision| permission.choices.contains(&decision))
+            }
+            ElicitationResponse::Accept(None) => false,
+            _ => true,
+        }
+    }
+}
+
+impl RegistryState {
+    /// Returns a random number that no open question has. `None` without randomness.
+    fn unused_id(&self) -> Option<u64> {
+        loop {
+            let mut bytes = [0; 3];
+            rand::fill(&mut bytes).ok()?;
+            let id = u64::from_be_bytes([0, 0, 0, 0, 0, bytes[0], bytes[1], bytes[2]]);
+            if !self.open.contains_key(&id) {
+                return Some(id);
+            }
+        }
+    }
 }
 
 impl PendingQuestions {
@@ -103,45 +160,60 @@ impl PendingQuestions {
 
     /// Returns the open questions, oldest first.
     pub fn list(&self) -> Vec<PendingQuestion> {
+        let now = Instant::now();
         let describe = |(id, open): (&u64, &OpenQuestion)| PendingQuestion {
             id: *id,
             kind: open.question.kind,
             client: open.subject.client.clone(),
+            principal: open.subject.principal.clone(),
             server: open.subject.server.clone(),
             target: open.subject.target.clone(),
             params: open.question.params.clone(),
-            age: open.asked.elapsed(),
+            permission: open.question.permission.clone(),
+            age: now.saturating_duration_since(open.asked),
+            time_left: open.until.saturating_duration_since(now),
         };
-        self.state().open.iter().map(describe).collect()
+        let mut listed: Vec<_> = self.state().open.iter().map(describe).collect();
+        listed.sort_by(|one, other| other.age.cmp(&one.age).then(one.id.cmp(&other.id)));
+        listed
     }
 
     /// Answers a question for its client. The client's own answer is ignored then.
     ///
     /// # Errors
     ///
-    /// Fails if the question is not open, or is neither a form nor a page nor a question for permission.
+    /// Fails if the question is not open, is neither a form nor a page nor a question for permission, or is one for
+    /// permission that does not offer the answer. It stays open then.
     pub fn answer(&self, id: u64, answer: &ElicitationResponse) -> Result<(), AnswerError> {
         let mut state = self.state();
         let open = state.open.get(&id).ok_or(AnswerError::Unknown)?;
         if !matches!(open.question.kind, QuestionKind::Permission | QuestionKind::Elicitation) {
             return Err(AnswerError::OtherKind);
         }
+        if !open.offers(answer) {
+            return Err(AnswerError::NotOffered);
+        }
         let open = state.open.remove(&id).ok_or(AnswerError::Unknown)?;
         drop(state);
         open.reply.send(answer.to_raw()).map_err(|_| AnswerError::Unknown)
     }
 
-    /// Registers a question until the returned value is dropped.
-    pub(crate) fn register(&self, question: &ClientQuestion, subject: QuestionSubject) -> RegisteredQuestion {
+    /// Registers a question, which is waited for until an instant, as long as the returned value exists.
+    pub(crate) fn register(
+        &self,
+        question: &ClientQuestion,
+        subject: QuestionSubject,
+        until: Instant,
+    ) -> RegisteredQuestion {
         let (reply, answer) = oneshot::channel();
         let mut state = self.state();
-        if state.open.len() >= MAX_PENDING_QUESTIONS {
-            return RegisteredQuestion { registry: self.clone(), id: None, answer };
+        let id = state.unused_id().filter(|_| state.open.len() < MAX_PENDING_QUESTIONS);
+        if let Some(id) = id {
+            let (question, asked) = (question.clone(), Instant::now());
+            state.open.insert(id, OpenQuestion { question, subject, asked, until, reply });
         }
-        state.registered += 1;
-        let id = state.registered;
-        state.open.insert(id, OpenQuestion { question: question.clone(), subject, asked: Instant::now(), reply });
-        RegisteredQuestion { registry: self.clone(), id: Some(id), answer }
+        drop(state);
+        RegisteredQuestion { registry: self.clone(), id, answer }
     }
 }
 
@@ -153,6 +225,11 @@ pub(crate) struct RegisteredQuestion {
 }
 
 impl RegisteredQuestion {
+    /// Reports whether another interface can answer the question.
+    pub fn is_listed(&self) -> bool {
+        self.id.is_some()
+    }
+
     /// Resolves when another interface answers the question.
     pub async fn answered(&mut self) -> RawJson {
         match (&mut self.answer).await {
@@ -176,22 +253,28 @@ mod tests {
     use crate::client_class::QuestionMethod;
 
     fn subject() -> QuestionSubject {
-        QuestionSubject { client: "c".to_owned(), server: "s".to_owned(), target: "t".to_owned() }
+        let text = str::to_owned;
+        QuestionSubject { client: text("c"), principal: text("p"), server: text("s"), target: text("t") }
+    }
+
+    fn register(questions: &PendingQuestions, question: &ClientQuestion) -> RegisteredQuestion {
+        questions.register(question, subject(), Instant::now() + Duration::from_secs(60))
     }
 
     #[tokio::test]
     async fn question_is_answered_once_and_by_its_number() {
         let questions = PendingQuestions::default();
         let form = ClientQuestion::from_server(QuestionMethod::Elicit, None);
-        let mut first = questions.register(&form, subject());
-        let second = questions.register(&ClientQuestion::from_server(QuestionMethod::Sample, None), subject());
-        let listed: Vec<_> = questions.list().iter().map(|question| (question.id, question.kind)).collect();
-        assert_eq!(listed, [(1, QuestionKind::Elicitation), (2, QuestionKind::Sampling)]);
-        assert_eq!(questions.answer(2, &ElicitationResponse::Decline), Err(AnswerError::OtherKind));
-        assert_eq!(questions.answer(3, &ElicitationResponse::Decline), Err(AnswerError::Unknown));
-        questions.answer(1, &ElicitationResponse::Decline).unwrap();
+        let mut first = register(&questions, &form);
+        let second = register(&questions, &ClientQuestion::from_server(QuestionMethod::Sample, None));
+        let listed = questions.list();
+        let id_of = |kind| listed.iter().find(|question| question.kind == kind).unwrap().id;
+        let (form, sample) = (id_of(QuestionKind::Elicitation), id_of(QuestionKind::Sampling));
+        assert_eq!(questions.answer(sample, &ElicitationResponse::Decline), Err(AnswerError::OtherKind));
+        assert_eq!(questions.answer(1 << 24, &ElicitationResponse::Decline), Err(AnswerError::Unknown));
+        questions.answer(form, &ElicitationResponse::Decline).unwrap();
         assert_eq!(first.answered().await.as_str(), r#"{"action":"decline"}"#);
-        assert_eq!(questions.answer(1, &ElicitationResponse::Decline), Err(AnswerError::Unknown));
+        assert_eq!(questions.answer(form, &ElicitationResponse::Decline), Err(AnswerError::Unknown));
         drop(second);
         assert!(questions.list().is_empty());
     }
@@ -200,9 +283,24 @@ mod tests {
     fn registry_is_bounded() {
         let questions = PendingQuestions::default();
         let form = ClientQuestion::from_server(QuestionMethod::Elicit, None);
-        let all: Vec<_> = (0..=MAX_PENDING_QUESTIONS).map(|_| questions.register(&form, subject())).collect();
+        let all: Vec<_> = (0..=MAX_PENDING_QUESTIONS).map(|_| register(&questions, &form)).collect();
+        assert!(!all[MAX_PENDING_QUESTIONS].is_listed());
         assert_eq!(questions.list().len(), MAX_PENDING_QUESTIONS);
         drop(all);
         assert!(questions.list().is_empty());
+    }
+
+    #[test]
+    fn permission_is_answered_with_an_offered_choice_only() {
+        let questions = PendingQuestions::default();
+        let arguments = RawJson::empty_object();
+        let details = PermissionDetails { arguments, reason: String::new(), changed: None, choices: &["once", "no"] };
+        let _registered = register(&questions, &ClientQuestion::permission(&Value::Null, details));
+        let id = questions.list()[0].id;
+        let accept = |text: &'static str| ElicitationResponse::Accept(Some(RawJson::new_unchecked(text)));
+        for wrong in [accept(r#"{"decision":"session"}"#), accept("{}"), ElicitationResponse::Accept(None)] {
+            assert_eq!(questions.answer(id, &wrong), Err(AnswerError::NotOffered), "{wrong:?}");
+        }
+        assert_eq!(questions.answer(id, &accept(r#"{"decision":"once"}"#)), Ok(()));
     }
 }

@@ -7,21 +7,118 @@ use serde_json::{Value, json};
 use wharf::Host;
 use wharf::policy::Rule;
 use wharf::wire::{ElicitationResponse, Era};
-use wharf_gateway::{Gateway, GatewayAsker, QuestionKind};
+use wharf_gateway::{AnswerError, Gateway, GatewayAsker, QuestionKind, ViewOptions};
 
 use crate::client::Transport;
 use crate::fixture::{Fixture, options, text};
 use crate::server::{ReceivedMessages, add_server};
 
 async fn fixture(era: Era, transport: Transport) -> Fixture {
+    let (gateway, received) = gateway(era).await;
+    Fixture::from_gateway(gateway, received, transport).await
+}
+
+async fn gateway(era: Era) -> (Gateway, ReceivedMessages) {
     let (received, asker) = (ReceivedMessages::default(), GatewayAsker::new());
     let builder = Host::builder().asker(Arc::new(asker.clone())).rules([Rule::ask("mcp__s__*")]);
     let host = add_server(builder, era, &received).start().await.unwrap();
     host.wait_until_settled().await;
     let instances = received.clone();
     let gateway = Gateway::builder(host).asker(asker).options(options(Duration::from_secs(300)));
-    let gateway = gateway.instances(move |_| Some(add_server(Host::builder(), era, &instances))).build();
-    Fixture::from_gateway(gateway, received, transport).await
+    (gateway.instances(move |_| Some(add_server(Host::builder(), era, &instances))).build(), received)
+}
+
+/// A gateway whose calls wait for an answer elsewhere if their client cannot be asked.
+async fn waiting_fixture(wait: Duration) -> Fixture {
+    let (gateway, received) = gateway(Era::Stateless).await;
+    let mut view = ViewOptions::default();
+    (view.unasked.wait, view.unasked.hint) = (wait, Some("answer it at the harbour".into()));
+    Fixture::from_gateway(gateway.with_view(view), received, Transport::Stdio).await
+}
+
+/// Waits for a question and returns its number.
+async fn question_id(gateway: &Gateway) -> u64 {
+    loop {
+        if let [question] = &gateway.questions().list()[..] {
+            return question.id;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+fn accept(decision: &str) -> ElicitationResponse {
+    let content = json!({ "decision": decision }).to_string();
+    ElicitationResponse::Accept(Some(wharf::RawJson::parse(content).unwrap()))
+}
+
+#[tokio::test]
+async fn call_of_a_client_that_cannot_be_asked_waits_for_an_answer_elsewhere() {
+    let fixture = waiting_fixture(Duration::from_secs(600)).await;
+    let questions = fixture.gateway.questions();
+    let mut ada = fixture.session(json!({})).await;
+    ada.request(1, "tools/call", call("plain")).await;
+    let id = question_id(&fixture.gateway).await;
+    let open = &questions.list()[0];
+    assert_eq!((open.server.as_str(), open.target.as_str()), ("s", "s__plain"));
+    assert!(open.principal.starts_with("session-"), "{open:?}");
+    assert_eq!(open.permission.as_ref().unwrap().arguments.as_str(), r#"{"a":1}"#);
+    assert!(open.time_left > Duration::from_secs(590), "{open:?}");
+    questions.answer(id, &accept("session")).unwrap();
+    assert_eq!(text(&ada.response(1).await), "not asked");
+    ada.request(2, "tools/call", call("plain")).await;
+    assert_eq!(text(&ada.response(2).await), "not asked", "the answer holds for the session");
+    let mut bob = fixture.session(json!({})).await;
+    bob.request(1, "tools/call", call("plain")).await;
+    questions.answer(question_id(&fixture.gateway).await, &accept("no")).unwrap();
+    let refused = bob.response(1).await;
+    assert!(text(&refused).contains("denied by the user"), "it holds for nobody else: {refused}");
+    let mut stateless = fixture.stateless(json!({}));
+    let (answered, ()) = tokio::join!(stateless.call("tools/call", call("plain")), async {
+        let id = question_id(&fixture.gateway).await;
+        assert_eq!(questions.answer(id, &accept("session")), Err(AnswerError::NotOffered));
+        questions.answer(id, &accept("once")).unwrap();
+    });
+    assert_eq!(text(&answered), "not asked");
+    assert_eq!(fixture.received.count("tools/call"), 3);
+    ada.close().await;
+    bob.close().await;
+    stateless.close().await;
+    fixture.close().await;
+}
+
+/// Calls of one session are asked about one after the other. None of them waits longer than its own time.
+#[tokio::test]
+async fn call_that_nobody_answers_is_refused_in_time() {
+    let fixture = waiting_fixture(Duration::from_millis(300)).await;
+    let mut session = fixture.session(json!({})).await;
+    let begin = std::time::Instant::now();
+    for id in 1..=3 {
+        session.request(id, "tools/call", call("plain")).await;
+    }
+    for id in 1..=3 {
+        let refused = session.response(id).await;
+        let refused = text(&refused);
+        assert!(refused.contains("mcp__s__plain") && refused.contains("at the harbour"), "{refused}");
+    }
+    assert!(begin.elapsed() < Duration::from_millis(800), "{:?}", begin.elapsed());
+    assert!(fixture.gateway.questions().list().is_empty());
+    session.close().await;
+    fixture.close().await;
+}
+
+#[tokio::test]
+async fn question_ends_with_its_call() {
+    let fixture = waiting_fixture(Duration::from_secs(600)).await;
+    let mut session = fixture.session(json!({})).await;
+    session.request(1, "tools/call", call("plain")).await;
+    let id = question_id(&fixture.gateway).await;
+    session.close().await;
+    while !fixture.gateway.questions().list().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(fixture.gateway.questions().answer(id, &accept("once")), Err(AnswerError::Unknown));
+    assert_eq!(fixture.received.count("tools/call"), 0);
+    fixture.close().await;
 }
 
 fn call(name: &str) -> Value {

@@ -48,11 +48,13 @@ impl RuleGate {
             Some(ask) => tokio::time::timeout(time, ask_and_wait(&**asker, |reply| Ask::Permission(ask, reply))).await,
             None => Ok(None),
         };
-        let lifetime = answer
-            .map_err(|_| unanswered_refusal("permission prompt timed out"))
-            .and_then(grant_lifetime)
-            .inspect_err(|_| {
-            self.record_decision(&caller, &tool, &arguments, "deny", &"declined or not answered at the prompt")
+        let lifetime = match answer {
+            Ok(Some(PermissionAnswer::Unanswered)) => Err(self.no_asker_refusal(&tool, approved_before.as_deref())),
+            Ok(answer) => grant_lifetime(answer),
+            Err(_) => Err(unanswered_refusal("permission prompt timed out")),
+        };
+        let lifetime = lifetime.inspect_err(|_| {
+            self.record_decision(&caller, &tool, &arguments, "deny", &"declined or not answered at the prompt");
         })?;
         if !self.is_current_definition(&tool) || !is_same_server(asked_about, self.server_instance(&tool)) {
             self.record_decision(
@@ -162,7 +164,7 @@ fn grant_lifetime(answer: Option<PermissionAnswer>) -> Result<GrantLifetime, Cal
         Some(PermissionAnswer::Session) => Ok(GrantLifetime::Session),
         Some(PermissionAnswer::Always) => Ok(GrantLifetime::Always),
         Some(PermissionAnswer::NoBecause(why)) => Err(declined_refusal(Some(why))),
-        Some(PermissionAnswer::No) | None => Err(declined_refusal(None)),
+        Some(PermissionAnswer::No | PermissionAnswer::Unanswered) | None => Err(declined_refusal(None)),
     }
 }
 

@@ -23,6 +23,18 @@ pub enum GatewayRequest {
     Attach(Box<AttachRequest>),
     /// Report the projects and clients.
     Status,
+    /// Report the questions that wait for an answer: all of them shortened, or one of them in full.
+    Questions {
+        /// Number of the question.
+        id: Option<u64>,
+    },
+    /// Answer a question for its client.
+    Answer {
+        /// Number of the question.
+        id: u64,
+        /// Result of the elicitation, as JSON.
+        answer: String,
+    },
     /// End.
     Stop,
 }

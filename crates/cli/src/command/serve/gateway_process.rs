@@ -25,6 +25,7 @@ use wharf_terminal::gateway_socket::{
 };
 use wharf_terminal::session::CommandSession;
 
+use super::open_questions;
 use super::project::ProjectTable;
 use super::status::GatewayStatus;
 
@@ -257,6 +258,16 @@ async fn serve_client(process: Arc<GatewayProcess>, stream: UnixStream) {
         Ok(_) if is_full => send_reply(&mut stream, &refused("the gateway has too many clients")).await,
         Ok(GatewayRequest::Attach(request)) => process.serve_attached(&request, stream).await,
         Ok(GatewayRequest::Status) => send_reply(&mut stream, &done(json!(process.status()))).await,
+        Ok(GatewayRequest::Questions { id }) => {
+            send_reply(&mut stream, &done(json!(open_questions::list(&process.projects, id)))).await;
+        }
+        Ok(GatewayRequest::Answer { id, answer }) => {
+            let reply = match open_questions::answer(&process.projects, id, &answer) {
+                Ok(()) => done(json!({})),
+                Err(error) => refused(error.to_string()),
+            };
+            send_reply(&mut stream, &reply).await;
+        }
         Ok(GatewayRequest::Stop) => {
             send_reply(&mut stream, &done(json!({}))).await;
             process.is_stopped.send_replace(true);

@@ -113,6 +113,14 @@ impl ProjectTable {
         projects
     }
 
+    /// Returns the running gateways, with the directory of their project.
+    pub fn gateways(&self) -> Vec<(String, Gateway)> {
+        let running = |(key, slot): (&ProjectKey, &Arc<ProjectSlot>)| {
+            Some((key.project.display().to_string(), slot.project.get()?.gateway.clone()))
+        };
+        self.open_projects().iter().filter_map(running).collect()
+    }
+
     /// Stops the servers of all projects.
     pub async fn close(&self) {
         let open = std::mem::take(&mut *self.open_projects());

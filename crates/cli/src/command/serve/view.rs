@@ -1,5 +1,7 @@
 //! How a client sees the servers of its project: its profile and its selection.
 
+use std::time::Duration;
+
 use wharf_config::{Config, GlobalSettings, ProfileSettings};
 use wharf_gateway::{NameScheme, Profile, ViewOptions};
 use wharf_spec::{ActivationState, Glob, UntrustedText};
@@ -7,6 +9,17 @@ use wharf_terminal::config_context::server_problems_failure;
 use wharf_terminal::failure::Failure;
 use wharf_terminal::gateway_socket::ViewRequest;
 use wharf_terminal::suggestions::suggestion;
+
+/// Maximum time that a call waits for an answer of `wharf answer`.
+const MAX_WAIT_FOR_ANSWER: Duration = Duration::from_mins(10);
+
+/// Next step after a call that was refused at once, because its client cannot be asked.
+const ASK_LATER_HINT: &str = "the user can add the rule to `permissions` of the configuration, or set \
+                              `serve.waitForAnswerMs` there to have time to allow single calls with `wharf questions`";
+
+/// Next step after a call that nobody answered in time.
+const ANSWER_HINT: &str = "the user can add the rule to `permissions` of the configuration, or allow single calls in time \
+                           with `wharf questions`";
 
 /// A view, and the principal it is for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -86,6 +99,9 @@ impl ServedView {
             .with_tools(&profile.tools)
             .without_tools(&profile.exclude_tools);
         options.principal.clone_from(&self.principal);
+        let wait = profile.wait_for_answer.or(config.settings.wait_for_answer).unwrap_or_default();
+        options.unasked.wait = wait.min(MAX_WAIT_FOR_ANSWER);
+        options.unasked.hint = Some(if wait.is_zero() { ASK_LATER_HINT } else { ANSWER_HINT }.into());
         Ok(options)
     }
 }

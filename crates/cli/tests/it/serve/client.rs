@@ -34,14 +34,20 @@ impl PipeClient {
 
     /// Starts `wharf serve` and initializes a session.
     pub fn initialized(home: &TestHome, directory: &str, words: &[&str]) -> Self {
-        let mut client = Self::start(home, directory, words);
+        Self::start(home, directory, words).initialize(&json!({}))
+    }
+
+    /// Initializes a session of a client with these capabilities.
+    pub fn initialize(mut self, capabilities: &Value) -> Self {
+        let client = &mut self;
         let params = json!({
-            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
+            "protocolVersion": "2025-11-25", "capabilities": capabilities,
+            "clientInfo": {"name": "test", "version": "1"},
         });
         let opened = client.request("initialize", &params);
         assert_eq!(opened["result"]["serverInfo"]["name"], "wharf", "{opened}");
         client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-        client
+        self
     }
 
     pub fn send(&mut self, message: &Value) {
