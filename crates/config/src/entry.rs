@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_spec::{BackoffSettings, HttpTransport, closest_name};
+use wharf_spec::{BackoffSettings, HttpTransport, InstanceSettings, ServerSharing, closest_name};
 
 use crate::entry_site::EntrySite;
 use crate::fields::{BACKOFF, ConfigField, OAUTH, SERVER};
@@ -235,6 +235,17 @@ impl EntryReader<'_> {
         Some(OauthDefinition { texts, callback_port })
     }
 
+    fn instances(&self) -> InstanceSettings {
+        let mut instances = InstanceSettings::default();
+        instances.sharing = match self.fields.text("sharing") {
+            Some(("user", _)) => ServerSharing::User,
+            Some(("session", _)) => ServerSharing::Session,
+            _ => ServerSharing::Shared,
+        };
+        instances.max_instances = self.fields.count("maxInstances").and_then(|count| usize::try_from(count).ok());
+        instances
+    }
+
     fn build_definition(&self, reach: TransportDefinition, expands: bool) -> ServerDefinition {
         let fields = self.fields;
         let timeouts = fields.map("toolTimeouts").iter();
@@ -258,6 +269,7 @@ impl EntryReader<'_> {
             health_check: fields.millis("healthCheckMs"),
             idle_stop: fields.millis("idleStopMs"),
             keep_results: fields.millis("cacheTtlMs"),
+            instances: self.instances(),
             unknown: fields.unknown.iter().map(|member| self.with_location((&member.key, member.at))).collect(),
         }
     }

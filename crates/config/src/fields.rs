@@ -178,6 +178,16 @@ pub const SERVER: &[ConfigField] = &[
     field("healthCheckMs", ConfigFieldKind::Millis, "Idle time after which a health check is sent."),
     field("idleStopMs", ConfigFieldKind::Millis, "Idle time after which a lazy server is stopped; 600000."),
     field("cacheTtlMs", ConfigFieldKind::Millis, "Lifetime of cached results of tools that declare themselves read-only."),
+    field(
+        "sharing",
+        ConfigFieldKind::Choice(&["shared", "user", "session"]),
+        "Which clients of `wharf serve` use the same process: all, those of one key, or each session its own; `shared`.",
+    ),
+    field(
+        "maxInstances",
+        ConfigFieldKind::Count(1),
+        "Maximum number of further processes for clients of `wharf serve` that cannot share one; 4.",
+    ),
     field("oauth", ConfigFieldKind::Object(OAUTH), "Login settings that cannot be discovered."),
     field("proxy", ConfigFieldKind::Template, "Proxy URL; proxy variables in the environment are ignored."),
     field("ca", ConfigFieldKind::Templates, "PEM files of CA certificates trusted in addition to the system's."),

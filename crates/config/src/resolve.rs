@@ -121,6 +121,7 @@ impl ServerDefinition {
         settings.health_check = self.health_check.or(usual.health_check);
         settings.idle_stop = self.idle_stop.or(settings.idle_stop);
         settings.keep_results = self.keep_results.or(usual.keep_results);
+        settings.instances = self.instances;
         settings
     }
 }

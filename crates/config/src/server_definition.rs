@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wharf_spec::{BackoffSettings, HttpTransport, ServerName};
+use wharf_spec::{BackoffSettings, HttpTransport, InstanceSettings, ServerName};
 
 use crate::{ApprovalDigest, ConfigProblem, EntrySite, Layer, SourceLocation};
 
@@ -86,6 +86,8 @@ pub struct ServerDefinition {
     pub idle_stop: Option<Duration>,
     /// Lifetime of cached results of read-only tools.
     pub keep_results: Option<Duration>,
+    /// How clients of a gateway share the server.
+    pub instances: InstanceSettings,
     /// Unknown keys and their locations.
     pub unknown: Vec<SourcedValue<String>>,
 }

@@ -9,7 +9,9 @@ use wharf::Host;
 use wharf::spec::ServerName;
 
 use crate::catalog_view::{CatalogView, NameScheme};
+use crate::principal_load::{CountedRequest, PrincipalLoad};
 use crate::profile::Profile;
+use crate::running_requests::StartRefusal;
 
 /// Maximum time that the first lists wait for servers that are starting. Later tools are announced as a change.
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -23,7 +25,7 @@ pub struct ViewOptions {
     /// What clients may use of the host.
     pub profile: Profile,
     /// Name of the clients' principal, if they have authenticated as one. Sessions differ in a number besides.
-    pub principal: Option<String>,
+    pub principal: Option<Arc<str>>,
     /// Calls that need permission, of clients that cannot be asked.
     pub unasked: UnaskedClients,
 }
@@ -43,12 +45,24 @@ pub struct UnaskedClients {
 pub(crate) struct ClientView {
     host: Host,
     pub options: ViewOptions,
+    /// The requests of the principal, if the clients have authenticated as one.
+    load: Option<Arc<PrincipalLoad>>,
     catalog: ArcSwapOption<CatalogView>,
 }
 
 impl ClientView {
-    pub fn new(host: Host, options: ViewOptions) -> Self {
-        Self { host, options, catalog: ArcSwapOption::empty() }
+    pub fn new(host: Host, options: ViewOptions, load: Option<Arc<PrincipalLoad>>) -> Self {
+        Self { host, options, load, catalog: ArcSwapOption::empty() }
+    }
+
+    /// Counts a request of the principal.
+    ///
+    /// # Errors
+    ///
+    /// Fails if too many requests of the principal are in progress.
+    pub fn begin_request(&self) -> Result<Option<CountedRequest>, StartRefusal> {
+        let begun = self.load.as_ref().map(|load| load.begin().ok_or(StartRefusal::TooManyOfPrincipal));
+        begun.transpose()
     }
 
     /// Returns the catalog as clients see it now.

@@ -19,15 +19,19 @@ use crate::client_view::ClientView;
 use crate::errors::{invalid_params, rpc_error, rpc_error_with, unknown_method};
 use crate::gateway::{Gateway, GatewayShared};
 use crate::list_changes;
+use crate::principal_load::MAX_PRINCIPAL_REQUESTS;
 use crate::questions::SessionQuestions;
 use crate::requests::{self, ClientRequest};
 use crate::resource_updates::SessionSubscriptions;
 use crate::responses::{error_response, result_response};
 use crate::route::ClientFacts;
-use crate::running_requests::{RunningRequests, StartRefusal};
+use crate::running_requests::{MAX_REQUESTS, RunningRequests, StartRefusal};
 
 /// Maximum characters of a client's name in prompts and logs.
 const MAX_CLIENT_NAME_CHARS: usize = 100;
+
+/// Time after which a client that has too many requests in progress should try again.
+const RETRY_AFTER_MS: u64 = 1000;
 
 /// Maximum number of messages in a batch.
 const MAX_BATCH_MESSAGES: usize = 100;
@@ -174,8 +178,9 @@ impl GatewayConnection {
 
     /// Starts the task that answers a request.
     fn start(&self, id: Bytes, message: ClientMessage, out: Arc<dyn Outbox>) {
-        let serial = match self.running.reserve(&id) {
-            Ok(serial) => serial,
+        let begun = self.view.begin_request().and_then(|counted| Ok((counted, self.running.reserve(&id)?)));
+        let (counted, serial) = match begun {
+            Ok(begun) => begun,
             Err(refusal) => return out.send(error_response(&id, &start_error(refusal))),
         };
         let request = ClientRequest {
@@ -190,6 +195,7 @@ impl GatewayConnection {
         };
         let (running, era, own_id) = (Arc::clone(&self.running), self.era, id.clone());
         let task = self.shared.runtime.spawn(async move {
+            let _counted = counted;
             let answer = answer_or_report(request).await;
             if running.finish(&own_id, serial) {
                 out.send(match answer {
@@ -211,6 +217,7 @@ impl GatewayConnection {
             info: client.info.clone(),
             class: client.class,
             log_level: client.log_level,
+            account: self.view.options.principal.clone(),
             connection: self.number,
         };
         drop(client);
@@ -326,6 +333,7 @@ impl ClientConnection for GatewayConnection {
         drop(client);
         if self.era == Era::Handshake {
             self.shared.host.forget_principal(&self.principal);
+            self.shared.instances.end_session(self.number);
         }
     }
 }
@@ -351,9 +359,17 @@ async fn answer_or_report(request: ClientRequest) -> Result<RawJson, RpcError> {
 fn start_error(refusal: StartRefusal) -> RpcError {
     match refusal {
         StartRefusal::IdInUse => rpc_error(code::INVALID_REQUEST, "the id is in use by a request in progress"),
-        StartRefusal::TooMany => rpc_error(code::INTERNAL, "too many requests in progress; try again later"),
+        StartRefusal::TooMany => too_many_error(format!("this client has {MAX_REQUESTS} requests in progress")),
+        StartRefusal::TooManyOfPrincipal => {
+            too_many_error(format!("the clients of this key have {MAX_PRINCIPAL_REQUESTS} requests in progress"))
+        }
         StartRefusal::Closed => rpc_error(code::INVALID_REQUEST, "the session has ended"),
     }
+}
+
+fn too_many_error(message: String) -> RpcError {
+    let data = json!({"reason": "too_many_requests", "retryAfterMs": RETRY_AFTER_MS});
+    rpc_error_with(code::INTERNAL, format!("{message}; try again when one has finished"), &data)
 }
 
 fn capabilities(revision: Revision) -> Value {

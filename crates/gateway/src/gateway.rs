@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use wharf::spec::ServerName;
 use wharf::tools::Principal;
 use wharf::wire::LogMessage;
 use wharf::{Host, HostBuilder, LogSink, RequestSource};
@@ -16,6 +17,7 @@ use crate::client_view::{ClientView, ViewOptions};
 use crate::connection::GatewayConnection;
 use crate::conversation::ParkedCalls;
 use crate::instances::{InstanceFactory, InstanceKey, InstanceLimits, Instances};
+use crate::principal_load::PrincipalLoads;
 use crate::questions::{GatewayAsker, PendingQuestions};
 use crate::resource_updates::ResourceUpdates;
 use crate::route::RouteTable;
@@ -33,7 +35,7 @@ pub struct GatewayOptions {
     pub names: NameScheme,
     /// Maximum time that a client has to answer a question, and to return to a call that waits for its answers.
     pub question_timeout: Duration,
-    /// Maximum number of instances per server, for clients that can be asked.
+    /// Maximum number of instances per server, unless its configuration says otherwise.
     pub max_instances: usize,
     /// Time after which an unused instance is closed.
     pub instance_idle_timeout: Duration,
@@ -70,6 +72,21 @@ pub(crate) struct GatewayShared {
     pub instances: Arc<Instances>,
     pub updates: ResourceUpdates,
     questions: PendingQuestions,
+    loads: PrincipalLoads,
+}
+
+/// A gateway that does not keep its view. See [`Gateway::downgrade`].
+#[derive(Clone)]
+pub struct WeakGateway {
+    shared: Weak<GatewayShared>,
+    view: Weak<ClientView>,
+}
+
+impl WeakGateway {
+    /// Returns the gateway, if it or a session of it still exists.
+    pub fn upgrade(&self) -> Option<Gateway> {
+        Some(Gateway { shared: self.shared.upgrade()?, view: self.view.upgrade()? })
+    }
 }
 
 /// Builder of a [`Gateway`].
@@ -118,13 +135,14 @@ impl GatewayBuilder {
             options,
             runtime,
             questions,
+            loads: PrincipalLoads::default(),
         });
         shared.host.set_log_sink(Arc::new(RoutedLogs(Arc::downgrade(&shared))));
         if let Some(asker) = asker {
             asker.set_gateway(&shared);
         }
         let view = ViewOptions { names: shared.options.names, ..ViewOptions::default() };
-        let view = Arc::new(ClientView::new(shared.host.clone(), view));
+        let view = Arc::new(ClientView::new(shared.host.clone(), view, None));
         Gateway { shared, view }
     }
 }
@@ -158,8 +176,14 @@ impl Gateway {
     /// Returns the same gateway for clients that see it in another way.
     #[must_use]
     pub fn with_view(&self, options: ViewOptions) -> Self {
-        let view = Arc::new(ClientView::new(self.shared.host.clone(), options));
+        let load = options.principal.as_ref().map(|principal| self.shared.loads.find(principal));
+        let view = Arc::new(ClientView::new(self.shared.host.clone(), options, load));
         Self { shared: Arc::clone(&self.shared), view }
+    }
+
+    /// Returns a handle that keeps neither the gateway nor its view.
+    pub fn downgrade(&self) -> WeakGateway {
+        WeakGateway { shared: Arc::downgrade(&self.shared), view: Arc::downgrade(&self.view) }
     }
 
     pub(crate) fn parts(&self) -> (Arc<GatewayShared>, Arc<ClientView>) {
@@ -183,7 +207,12 @@ impl Gateway {
 
     /// Returns the number of running instances.
     pub fn instances(&self) -> usize {
-        self.shared.instances.len()
+        self.instance_counts().iter().map(|(_, count)| count).sum()
+    }
+
+    /// Returns the number of running instances of each server that has some, by name.
+    pub fn instance_counts(&self) -> Vec<(ServerName, usize)> {
+        self.shared.instances.counts()
     }
 
     /// Cancels the calls that wait for answers and closes all instances. The host stays open.

@@ -32,6 +32,8 @@ pub(crate) struct ClientFacts {
     pub info: Option<RawJson>,
     pub class: ClientClass,
     pub log_level: Option<LogLevel>,
+    /// Principal that the client has authenticated as. `None` is the user who runs the gateway.
+    pub account: Option<Arc<str>>,
     /// Number of the connection. The calls of one connection may share an instance of a server.
     pub connection: u64,
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tokio::task::AbortHandle;
 
 /// Maximum number of requests in progress per client.
-const MAX_REQUESTS: usize = 64;
+pub(crate) const MAX_REQUESTS: usize = 64;
 
 #[derive(Default)]
 pub(crate) struct RunningRequests {
@@ -32,7 +32,9 @@ struct RunningRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StartRefusal {
     IdInUse,
+    /// Of one client.
     TooMany,
+    TooManyOfPrincipal,
     Closed,
 }
 

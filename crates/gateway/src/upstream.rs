@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use wharf::spec::{ServerName, ToolId};
 use wharf::tools::{BoxFuture, CallerConsent, RefusalReason};
 use wharf::wire::{Era, RpcError, code};
-use wharf::{CallOptions, Host, HostBuilder, HostError, InputHandling, InputRound, RawJson, RawResult, ResultKind};
+use wharf::{CallOptions, Host, HostError, InputHandling, InputRound, RawJson, RawResult, ResultKind};
 
 use crate::bridge::{InputRounds, RoundStep};
 use crate::errors::{host_error, invalid_params, rpc_error, tool_error, tool_error_text};
 use crate::gateway::GatewayShared;
-use crate::instances::{InstanceLease, LeaseError};
+use crate::instances::{InstanceLease, InstanceOwner, InstancePlan, LeaseError};
 use crate::route::CallRoute;
 
 /// A request that a server may answer with questions.
@@ -102,8 +102,8 @@ impl UpstreamCall {
     ///
     /// Dropping the future withdraws open questions and cancels the call at its server.
     pub async fn perform(self) -> CallResult {
-        let performed = match self.instance_builder().await {
-            Some(builder) => self.call_instance(builder).await,
+        let performed = match self.instance_plan().await {
+            Some(plan) => self.call_instance(plan).await,
             None => self.call_shared().await,
         };
         self.route.flush_progress();
@@ -136,20 +136,34 @@ impl UpstreamCall {
         }
     }
 
-    /// Returns the builder of an instance, if the call needs one: its server can ask on a connection of its own only,
-    /// and its client can be asked.
-    async fn instance_builder(&self) -> Option<HostBuilder> {
-        if self.route.client.class.is_none() || !self.shared.instances.has_factory() {
+    /// Returns the instance that the call needs: the configuration gives its client one, or its server can ask on a
+    /// connection of its own only, and its client can be asked.
+    async fn instance_plan(&self) -> Option<InstancePlan> {
+        let (server, client) = (self.target.server(), &self.route.client);
+        if !self.shared.instances.has_factory() {
             return None;
         }
+        let settings = self.shared.host.instance_settings_of(server.as_str()).unwrap_or_default();
+        let owner = InstanceOwner::new(settings.sharing, client);
+        if owner == InstanceOwner::Anyone && (client.class.is_none() || !self.server_asks_on_its_connection().await) {
+            return None;
+        }
+        let builder = self.shared.instances.builder(server, client.class)?;
+        Some(InstancePlan { builder, owner, max_instances: settings.max_instances })
+    }
+
+    /// Reports whether the questions of the server name no call.
+    async fn server_asks_on_its_connection(&self) -> bool {
         let server = self.target.server();
         let connection = match self.shared.host.connection(server.as_str()) {
             Ok(connection) => connection,
-            // A failure is reported by the call.
-            Err(_) => box_future(self.shared.host.wait_until_ready(server.as_str())).await.ok()?,
+            Err(_) => match box_future(self.shared.host.wait_until_ready(server.as_str())).await {
+                Ok(connection) => connection,
+                // A failure is reported by the call.
+                Err(_) => return false,
+            },
         };
-        let is_handshake = connection.facts().revision.era() == Era::Handshake;
-        is_handshake.then(|| self.shared.instances.builder(server, self.route.client.class)).flatten()
+        connection.facts().revision.era() == Era::Handshake
     }
 
     fn options(&self) -> CallOptions {
@@ -168,7 +182,11 @@ impl UpstreamCall {
     }
 
     async fn call_shared(&self) -> Result<CallOutcome, CallFailure> {
-        let mut options = self.options();
+        self.call_in_rounds(&self.shared.host, self.options()).await
+    }
+
+    /// Makes the call and asks the client what its server wants to know, until the call is complete.
+    async fn call_in_rounds(&self, host: &Host, mut options: CallOptions) -> Result<CallOutcome, CallFailure> {
         let client = &self.route.client;
         if !client.class.is_none() || client.log_level.is_some() {
             options.request.client = Some(client.declared());
@@ -177,7 +195,7 @@ impl UpstreamCall {
         }
         let mut rounds = InputRounds::new(client.class);
         loop {
-            let result = self.send(&self.shared.host, options.clone()).await?;
+            let result = self.send(host, options.clone()).await?;
             if result.kind != ResultKind::InputRequired {
                 for page in rounds.take_pages() {
                     let params = json!({"elicitationId": page});
@@ -212,20 +230,22 @@ impl UpstreamCall {
     }
 
     /// Makes the call on an instance. The shared host decides about it and records it.
-    async fn call_instance(&self, builder: HostBuilder) -> Result<CallOutcome, CallFailure> {
+    async fn call_instance(&self, plan: InstancePlan) -> Result<CallOutcome, CallFailure> {
         let host = &self.shared.host;
         match &self.target {
             CallTarget::Tool { id, arguments, .. } => {
                 let permit = box_future(host.permit(id, arguments, self.options())).await?;
-                let lease = self.lease(builder).await?;
+                let lease = self.lease(plan).await?;
                 let called = self.send_to_instance(&lease).await;
                 match &called {
-                    Ok(result) => permit.finish_raw(Ok(&result.result)),
+                    Ok(CallOutcome::Complete(result) | CallOutcome::InputRequired(result)) => {
+                        permit.finish_raw(Ok(result));
+                    }
                     Err(CallFailure::Host(HostError::Call { error, .. })) => permit.finish_raw(Err(error)),
                     // Not sent: recorded as withdrawn.
                     Err(_) => drop(permit),
                 }
-                called.map(|result| CallOutcome::Complete(result.result))
+                called
             }
             CallTarget::Request { server, method, name, .. } => {
                 if *method == "resources/read" {
@@ -233,19 +253,18 @@ impl UpstreamCall {
                 } else if let Some(refusal) = host.denial_of(server.as_str()) {
                     return Err(HostError::Denied(refusal).into());
                 }
-                let lease = self.lease(builder).await?;
-                let result = self.send_to_instance(&lease).await?;
-                Ok(CallOutcome::Complete(result.result))
+                let lease = self.lease(plan).await?;
+                self.send_to_instance(&lease).await
             }
         }
     }
 
-    async fn lease(&self, builder: HostBuilder) -> Result<InstanceLease, CallFailure> {
-        let leased = self.shared.instances.lease(self.target.server(), &self.route, builder).await;
+    async fn lease(&self, plan: InstancePlan) -> Result<InstanceLease, CallFailure> {
+        let leased = self.shared.instances.lease(self.target.server(), &self.route, plan).await;
         leased.map_err(|LeaseError(error)| CallFailure::Gateway(error))
     }
 
-    async fn send_to_instance(&self, lease: &InstanceLease) -> Result<RawResult, CallFailure> {
+    async fn send_to_instance(&self, lease: &InstanceLease) -> Result<CallOutcome, CallFailure> {
         let server = self.target.server();
         let host = lease.host().ok_or(HostError::Closed)?;
         let connection = box_future(host.wait_until_ready(server.as_str())).await?;
@@ -265,11 +284,14 @@ impl UpstreamCall {
         let mut options = self.options();
         // The shared host has permitted it.
         options.caller.consent = CallerConsent::Given;
+        if connection.facts().revision.era() == Era::Stateless {
+            return self.call_in_rounds(host, options).await;
+        }
         if self.route.client.era == Era::Handshake {
             // An error that asks for pages (2025-11-25) is passed on as it is.
             options.request.inputs = InputHandling::Forward;
         }
-        self.send(host, options).await.map_err(Into::into)
+        Ok(CallOutcome::Complete(self.send(host, options).await?.result))
     }
 
     async fn send(&self, host: &Host, options: CallOptions) -> Result<RawResult, HostError> {

@@ -428,6 +428,15 @@ impl Host {
         Ok(server_status(self.context(), &*self.context().server(server)?))
     }
 
+    /// Returns how the clients of a gateway share a server, as configured.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the server is unknown.
+    pub fn instance_settings_of(&self, server: &str) -> Result<wharf_spec::InstanceSettings, HostError> {
+        Ok(self.context().server(server)?.settings.load().effective.instances)
+    }
+
     /// Returns the call statistics of a server's tools. See [calls](Host#calls) for an example.
     ///
     /// # Errors

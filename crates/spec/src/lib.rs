@@ -37,7 +37,9 @@ pub use redact::Redactor;
 pub use repository::repository_root;
 pub use secret::Secret;
 pub use server::{EnvValue, Environment, StdioSpec};
-pub use settings::{ActivationState, BackoffSettings, ReconnectPolicy, ServerEntry, ServerSettings};
+pub use settings::{
+    ActivationState, BackoffSettings, InstanceSettings, ReconnectPolicy, ServerEntry, ServerSettings, ServerSharing,
+};
 pub use suggestion::{closest_name, edit_distance};
 pub use timestamp::{Timestamp, civil_date};
 pub use untrusted::{EscapedText, UntrustedText, is_control_or_bidi};

@@ -49,6 +49,30 @@ pub struct ServerSettings {
     pub idle_stop: Option<Duration>,
     /// Lifetime of cached results of tools that declare themselves read-only.
     pub keep_results: Option<Duration>,
+    /// How the clients of a gateway share the server.
+    pub instances: InstanceSettings,
+}
+
+/// How the clients of a gateway share a server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InstanceSettings {
+    /// Which clients use the same instance.
+    pub sharing: ServerSharing,
+    /// Maximum number of instances besides the one that all clients share. `None` is the gateway's default.
+    pub max_instances: Option<usize>,
+}
+
+/// Which clients of a gateway use the same instance of a server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ServerSharing {
+    /// All of them, one after the other where the server may ask them something.
+    #[default]
+    Shared,
+    /// Those of one principal.
+    User,
+    /// Each session has its own.
+    Session,
 }
 
 /// Activation state of a server.
@@ -108,6 +132,7 @@ impl Default for ServerSettings {
             health_check: None,
             idle_stop: Some(Duration::from_secs(600)),
             keep_results: None,
+            instances: InstanceSettings::default(),
         }
     }
 }

@@ -10,6 +10,7 @@ mod project;
 mod status;
 mod token;
 mod view;
+mod view_cache;
 
 use std::io;
 use std::net::SocketAddr;

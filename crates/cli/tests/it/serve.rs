@@ -5,6 +5,7 @@ mod client;
 mod drain;
 mod profiles;
 mod questions;
+mod sharing;
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;

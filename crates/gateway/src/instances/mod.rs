@@ -1,4 +1,5 @@
-//! Instances of servers of the handshake revisions, for clients that can be asked.
+//! Instances of servers of the handshake revisions, for clients that can be asked, and of servers that a principal or a
+//! session has for itself.
 //!
 //! Such a server asks on its connection, and over stdio its question names no call. So an instance serves one
 //! connection of a client at a time, and a question of the instance is a question to that client.
@@ -21,8 +22,12 @@ use crate::client_class::{ClientClass, QuestionMethod};
 use crate::errors::rpc_error;
 use crate::questions::ClientQuestion;
 use crate::route::CallRoute;
+pub(crate) use pool::InstanceOwner;
 use pool::{InstancePool, LeaseDecision, LeaseRequest, RootsDigest};
 use services::InstanceClients;
+
+/// Maximum of `max_instances`, whatever the configuration says.
+const MAX_INSTANCES: usize = 256;
 
 /// Maximum time that a call waits for an instance that another client uses.
 const LEASE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -80,6 +85,14 @@ pub(crate) struct InstanceLease {
     tag: CallTag,
 }
 
+/// The instance that a call needs.
+pub(crate) struct InstancePlan {
+    pub builder: HostBuilder,
+    pub owner: InstanceOwner,
+    /// Maximum number of instances of the server, if it is configured.
+    pub max_instances: Option<usize>,
+}
+
 /// Reason for which a call gets no instance.
 #[derive(Debug)]
 pub(crate) struct LeaseError(pub RpcError);
@@ -102,19 +115,22 @@ impl Instances {
         self.factory.as_ref().and_then(|factory| factory(&InstanceKey { server: server.clone(), class }))
     }
 
-    /// Returns an instance that no other client uses. Starts one if necessary, and waits a short time for one if there
+    /// Returns an instance that no client of another owner uses, and that can ask no other client. Starts one if necessary, and waits a short time for one if there
     /// are too many.
     pub async fn lease(
         self: &Arc<Self>,
         server: &ServerName,
         route: &Arc<CallRoute>,
-        builder: HostBuilder,
+        plan: InstancePlan,
     ) -> Result<InstanceLease, LeaseError> {
+        let InstancePlan { builder, owner, max_instances } = plan;
+        let max_instances = max_instances.unwrap_or(self.limits.max_instances).clamp(1, MAX_INSTANCES);
         let deadline = Instant::now() + LEASE_TIMEOUT;
         let mut roots = None;
         loop {
             let released = self.released.notified();
-            let request = LeaseRequest { holder: route.client.connection, class: route.client.class, roots };
+            let (holder, class, owner) = (route.client.connection, route.client.class, owner.clone());
+            let request = PoolRequest { max_instances, request: LeaseRequest { owner, holder, class, roots } };
             match self.decide(server, request, route) {
                 Decided::Leased { lease, evicted } => {
                     self.close_later(evicted);
@@ -127,8 +143,8 @@ impl Instances {
                 }
                 Decided::Full if timeout_at(deadline, released).await.is_err() => {
                     let message = format!(
-                        "all {} instances of the server {server} are in use by other clients; try again later",
-                        self.limits.max_instances
+                        "all {max_instances} instances of the server {server} are in use by other clients; try again \
+                         later, or raise `maxInstances` of the server in the configuration"
                     );
                     return Err(LeaseError(rpc_error(wharf::wire::code::INTERNAL, message)));
                 }
@@ -137,12 +153,13 @@ impl Instances {
         }
     }
 
-    fn decide(self: &Arc<Self>, server: &ServerName, request: LeaseRequest, route: &Arc<CallRoute>) -> Decided {
+    fn decide(self: &Arc<Self>, server: &ServerName, request: PoolRequest, route: &Arc<CallRoute>) -> Decided {
+        let PoolRequest { max_instances, request } = request;
         let mut servers = self.servers();
-        let entry = servers.entry(server.clone()).or_insert_with(|| ServerInstances {
-            pool: InstancePool::new(self.limits.max_instances),
-            running: HashMap::new(),
-        });
+        let entry = servers
+            .entry(server.clone())
+            .or_insert_with(|| ServerInstances { pool: InstancePool::new(max_instances), running: HashMap::new() });
+        entry.pool.set_max(max_instances);
         let (id, evicted) = match entry.pool.lease(request) {
             LeaseDecision::Use(id) => (id, None),
             LeaseDecision::Start { id, evicted } => (id, evicted.and_then(|evicted| entry.running.remove(&evicted))),
@@ -168,14 +185,13 @@ impl Instances {
 
     fn release(self: &Arc<Self>, instance: &Arc<Instance>, tag: CallTag) {
         instance.clients.remove(tag);
-        let is_idle = match self.servers().get_mut(&instance.server) {
-            Some(entry) => entry.pool.release(instance.id, Instant::now()),
-            None => false,
-        };
+        let idle = self.servers().get_mut(&instance.server).and_then(|entry| {
+            let is_idle = entry.pool.release(instance.id, Instant::now());
+            is_idle.then(|| entry.pool.idle_timeout(instance.id, self.limits.idle_timeout)).flatten()
+        });
         self.released.notify_waiters();
-        if is_idle {
+        if let Some(idle) = idle {
             let instances = Arc::downgrade(self);
-            let idle = self.limits.idle_timeout;
             drop(self.runtime.spawn(async move {
                 tokio::time::sleep(idle).await;
                 if let Some(instances) = instances.upgrade() {
@@ -193,6 +209,18 @@ impl Instances {
             closed.extend(expired.iter().filter_map(|id| entry.running.remove(id)));
         }
         self.close_later(closed);
+    }
+
+    /// Closes the instances of a session that has ended.
+    pub fn end_session(&self, session: u64) {
+        let mut closed = Vec::new();
+        for entry in self.servers().values_mut() {
+            closed.extend(entry.pool.take_of_session(session).iter().filter_map(|id| entry.running.remove(id)));
+        }
+        if !closed.is_empty() {
+            self.close_later(closed);
+            self.released.notify_waiters();
+        }
     }
 
     fn close_later(&self, instances: impl IntoIterator<Item = Arc<Instance>>) {
@@ -218,9 +246,13 @@ impl Instances {
         }
     }
 
-    /// Returns the number of running instances.
-    pub fn len(&self) -> usize {
-        self.servers().values().map(|entry| entry.running.len()).sum()
+    /// Returns the number of running instances of each server that has some.
+    pub fn counts(&self) -> Vec<(ServerName, usize)> {
+        let servers = self.servers();
+        let mut counts: Vec<_> = servers.iter().map(|(name, entry)| (name.clone(), entry.running.len())).collect();
+        counts.retain(|(_, count)| *count > 0);
+        counts.sort();
+        counts
     }
 
     /// Closes all instances.
@@ -233,6 +265,12 @@ impl Instances {
             }
         }
     }
+}
+
+/// A request to the pool of one server.
+struct PoolRequest {
+    max_instances: usize,
+    request: LeaseRequest,
 }
 
 enum Decided {

@@ -1,14 +1,20 @@
 //! Which instance of one server a call uses.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::Value;
 use tokio::time::Instant;
 use wharf::RawJson;
-use wharf::wire::JsonLimits;
+use wharf::spec::ServerSharing;
+use wharf::wire::{Era, JsonLimits};
 
 use crate::client_class::ClientClass;
+use crate::route::ClientFacts;
+
+/// Minimum time for which an unused instance of one principal is kept: its state is the principal's.
+const PRINCIPAL_IDLE_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// The instances of one server.
 #[derive(Debug)]
@@ -18,13 +24,49 @@ pub(super) struct InstancePool {
     entries: Vec<PoolEntry>,
 }
 
+/// The clients that may use an instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum InstanceOwner {
+    /// All of them, one after the other.
+    Anyone,
+    /// Those of one principal. `None` is the user who runs the gateway.
+    Principal(Option<Arc<str>>),
+    /// One session, until it ends.
+    Session(u64),
+}
+
+impl InstanceOwner {
+    /// Returns the owner of the instances that a client uses. The clients of the user who runs the gateway share its own
+    /// servers. A stateless client has no session, so it shares with its principal.
+    pub fn new(sharing: ServerSharing, client: &ClientFacts) -> Self {
+        match (sharing, client.era) {
+            (ServerSharing::Shared, _) => Self::Anyone,
+            (ServerSharing::User, _) if client.account.is_none() => Self::Anyone,
+            (ServerSharing::Session, Era::Handshake) => Self::Session(client.connection),
+            (ServerSharing::User, _) | (ServerSharing::Session, Era::Stateless) => {
+                Self::Principal(client.account.clone())
+            }
+        }
+    }
+
+    /// Returns the time after which an unused instance is closed. `None` keeps it for its owner.
+    fn idle_timeout(&self, usual: Duration) -> Option<Duration> {
+        match self {
+            Self::Anyone => Some(usual),
+            Self::Principal(_) => Some(usual.max(PRINCIPAL_IDLE_TIMEOUT)),
+            Self::Session(_) => None,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct PoolEntry {
     id: u64,
+    owner: InstanceOwner,
     class: ClientClass,
     /// The roots that the server was told, if it asked.
     roots: Option<RootsDigest>,
-    /// The connection whose calls use the instance.
+    /// The connection whose calls use the instance, or one of them if it can ask nothing.
     holder: Option<u64>,
     calls: usize,
     idle_since: Option<Instant>,
@@ -35,8 +77,9 @@ struct PoolEntry {
 pub(super) struct RootsDigest([u8; 32]);
 
 /// A call that needs an instance.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct LeaseRequest {
+    pub owner: InstanceOwner,
     /// The client's connection.
     pub holder: u64,
     pub class: ClientClass,
@@ -75,11 +118,18 @@ impl InstancePool {
         Self { max_instances: max_instances.max(1), created: 0, entries: Vec::new() }
     }
 
+    /// Sets the maximum number of instances. Those that exist are not closed.
+    pub fn set_max(&mut self, max_instances: usize) {
+        self.max_instances = max_instances.max(1);
+    }
+
     /// Decides which instance a call uses. It counts as used by the call until [`InstancePool::release`].
     pub fn lease(&mut self, request: LeaseRequest) -> LeaseDecision {
-        let LeaseRequest { holder, class, roots } = request;
-        let fits = |entry: &PoolEntry| entry.class == class && (entry.roots.is_none() || entry.roots == roots);
-        let own = |entry: &PoolEntry| entry.holder == Some(holder) && entry.class == class;
+        let LeaseRequest { owner, holder, class, roots } = request;
+        let is_kind = |entry: &PoolEntry| entry.owner == owner && entry.class == class;
+        // An instance that can ask nothing serves any number of clients at once.
+        let own = |entry: &PoolEntry| is_kind(entry) && (entry.holder == Some(holder) || class.is_none());
+        let fits = |entry: &PoolEntry| is_kind(entry) && (entry.roots.is_none() || entry.roots == roots);
         let free = |entry: &PoolEntry| entry.holder.is_none() && fits(entry);
         let found = self.entries.iter().position(own).or_else(|| self.entries.iter().position(free));
         if let Some(index) = found {
@@ -88,12 +138,13 @@ impl InstancePool {
             entry.calls += 1;
             return LeaseDecision::Use(entry.id);
         }
-        if roots.is_none() && self.entries.iter().any(|entry| entry.holder.is_none() && entry.class == class) {
+        if roots.is_none() && self.entries.iter().any(|entry| entry.holder.is_none() && is_kind(entry)) {
             return LeaseDecision::AskRoots;
         }
         let mut evicted = None;
         if self.entries.len() >= self.max_instances {
-            let unused = self.entries.iter().filter(|entry| entry.holder.is_none());
+            let is_kept = |entry: &PoolEntry| matches!(entry.owner, InstanceOwner::Session(_));
+            let unused = self.entries.iter().filter(|entry| entry.holder.is_none() && !is_kept(entry));
             let Some(id) = unused.min_by_key(|entry| entry.idle_since).map(|entry| entry.id) else {
                 return LeaseDecision::Full;
             };
@@ -102,7 +153,8 @@ impl InstancePool {
         }
         self.created += 1;
         let id = self.created;
-        self.entries.push(PoolEntry { id, class, roots: None, holder: Some(holder), calls: 1, idle_since: None });
+        let (holder, roots, idle_since) = (Some(holder), None, None);
+        self.entries.push(PoolEntry { id, owner, class, roots, holder, calls: 1, idle_since });
         LeaseDecision::Start { id, evicted }
     }
 
@@ -123,12 +175,29 @@ impl InstancePool {
         entry.calls == 0
     }
 
-    /// Removes the instances that were not used for this time.
+    /// Removes the instances that were not used for this time, or longer ones of principals.
     pub fn take_expired(&mut self, now: Instant, idle: Duration) -> Vec<u64> {
-        let is_expired = |entry: &PoolEntry| entry.idle_since.is_some_and(|since| now.duration_since(since) >= idle);
-        let expired = self.entries.iter().filter(|entry| is_expired(entry)).map(|entry| entry.id).collect();
-        self.entries.retain(|entry| !is_expired(entry));
-        expired
+        let is_expired = |entry: &PoolEntry| {
+            let limit = entry.owner.idle_timeout(idle);
+            limit.zip(entry.idle_since).is_some_and(|(limit, since)| now.duration_since(since) >= limit)
+        };
+        self.take(is_expired)
+    }
+
+    /// Removes the instances of a session that has ended.
+    pub fn take_of_session(&mut self, session: u64) -> Vec<u64> {
+        self.take(|entry| entry.owner == InstanceOwner::Session(session))
+    }
+
+    fn take(&mut self, is_taken: impl Fn(&PoolEntry) -> bool) -> Vec<u64> {
+        let taken = self.entries.iter().filter(|entry| is_taken(entry)).map(|entry| entry.id).collect();
+        self.entries.retain(|entry| !is_taken(entry));
+        taken
+    }
+
+    /// Returns the time until an instance that is unused now is closed.
+    pub fn idle_timeout(&self, id: u64, usual: Duration) -> Option<Duration> {
+        self.entries.iter().find(|entry| entry.id == id)?.owner.idle_timeout(usual)
     }
 
     /// Returns the instances that a connection uses.
@@ -149,11 +218,15 @@ mod tests {
     }
 
     fn forms(holder: u64) -> LeaseRequest {
-        LeaseRequest { holder, class: class(json!({"elicitation": {}})), roots: None }
+        owned(InstanceOwner::Anyone, holder, json!({"elicitation": {}}))
+    }
+
+    fn owned(owner: InstanceOwner, holder: u64, capabilities: Value) -> LeaseRequest {
+        LeaseRequest { owner, holder, class: class(capabilities), roots: None }
     }
 
     fn with_roots(holder: u64, roots: Option<RootsDigest>) -> LeaseRequest {
-        LeaseRequest { holder, class: class(json!({"roots": {}})), roots }
+        LeaseRequest { roots, ..owned(InstanceOwner::Anyone, holder, json!({"roots": {}})) }
     }
 
     fn digest_of(uris: &[&str]) -> RootsDigest {
@@ -177,6 +250,36 @@ mod tests {
         assert!(pool.release(1, now));
         assert_eq!(pool.lease(forms(3)), LeaseDecision::Use(1));
         assert_eq!((pool.held_by(3), pool.held_by(1)), (vec![1], vec![]));
+    }
+
+    #[test]
+    fn instance_of_a_session_is_its_own_until_it_ends() {
+        let (mut pool, now, idle) = (InstancePool::new(2), Instant::now(), Duration::from_secs(60));
+        let request = |session| owned(InstanceOwner::Session(session), session, json!({}));
+        assert_eq!(pool.lease(request(1)), start(1));
+        pool.release(1, now);
+        assert_eq!(pool.lease(request(2)), start(2), "not even one after the other");
+        pool.release(2, now);
+        assert_eq!(pool.lease(request(3)), LeaseDecision::Full, "unused ones keep the state of their sessions");
+        assert!(pool.take_expired(now + idle * 1000, idle).is_empty());
+        assert_eq!(pool.lease(request(1)), LeaseDecision::Use(1));
+        assert_eq!(pool.take_of_session(1), [1]);
+        assert!(!pool.release(1, now), "it is gone");
+        assert_eq!(pool.lease(request(3)), start(3));
+    }
+
+    #[test]
+    fn instance_of_a_principal_is_shared_by_its_clients_and_kept_longer() {
+        let (mut pool, now, idle) = (InstancePool::new(4), Instant::now(), Duration::from_secs(60));
+        let of = |name: &str| InstanceOwner::Principal(Some(name.into()));
+        assert_eq!(pool.lease(owned(of("ci"), 1, json!({}))), start(1));
+        assert_eq!(pool.lease(owned(of("ci"), 2, json!({}))), LeaseDecision::Use(1), "it can ask nothing");
+        assert_eq!(pool.lease(owned(of("other"), 3, json!({}))), start(2));
+        assert_eq!(pool.lease(owned(of("ci"), 4, json!({"elicitation": {}}))), start(3));
+        assert_eq!(pool.lease(owned(of("ci"), 5, json!({"elicitation": {}}))), start(4), "one client at a time");
+        assert!(!pool.release(1, now) && pool.release(1, now));
+        assert!(pool.take_expired(now + idle, idle).is_empty());
+        assert_eq!(pool.take_expired(now + PRINCIPAL_IDLE_TIMEOUT, idle), [1]);
     }
 
     #[test]

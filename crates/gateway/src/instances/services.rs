@@ -1,4 +1,4 @@
-//! What an instance can ask its client.
+//! What an instance can ask its client, or tell it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -20,7 +20,7 @@ use crate::route::CallRoute;
 /// Time that a page's completion is waited for before the call is repeated.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The calls that use an instance, all of one client.
+/// The calls that use an instance: all of one client, unless nothing can be asked.
 pub(crate) struct InstanceClients {
     instances: Weak<Instances>,
     server: ServerName,
@@ -50,11 +50,14 @@ impl InstanceClients {
         self.calls().retain(|route| route.tag != tag);
     }
 
-    /// Returns the call that a message of the server belongs to: the one it names, or the newest one.
+    /// Returns the call that a message of the server belongs to: the one it names, or the newest one, if all calls are of
+    /// one client.
     fn route(&self, call: Option<CallTag>) -> Option<Arc<CallRoute>> {
         let calls = self.calls();
         let named = call.and_then(|tag| calls.iter().find(|route| route.tag == tag));
-        named.or_else(|| calls.last()).cloned()
+        let newest = calls.last()?;
+        let is_only = || calls.iter().all(|route| route.client.connection == newest.client.connection);
+        named.or_else(|| is_only().then_some(newest)).cloned()
     }
 
     /// Asks the client whose call is in progress. Outside of a call no client can be asked.

@@ -30,8 +30,13 @@ async fn gateway(era: Era) -> (Gateway, ReceivedMessages) {
 
 /// A gateway whose calls wait for an answer elsewhere if their client cannot be asked.
 async fn waiting_fixture(wait: Duration) -> Fixture {
+    fixture_of_principal(wait, None).await
+}
+
+async fn fixture_of_principal(wait: Duration, principal: Option<&str>) -> Fixture {
     let (gateway, received) = gateway(Era::Stateless).await;
     let mut view = ViewOptions::default();
+    view.principal = principal.map(Into::into);
     (view.unasked.wait, view.unasked.hint) = (wait, Some("answer it at the harbour".into()));
     Fixture::from_gateway(gateway.with_view(view), received, Transport::Stdio).await
 }
@@ -103,6 +108,36 @@ async fn call_that_nobody_answers_is_refused_in_time() {
     assert!(begin.elapsed() < Duration::from_millis(800), "{:?}", begin.elapsed());
     assert!(fixture.gateway.questions().list().is_empty());
     session.close().await;
+    fixture.close().await;
+}
+
+#[tokio::test]
+async fn sessions_of_one_principal_have_64_requests_in_progress_together() {
+    let fixture = fixture_of_principal(Duration::from_secs(600), Some("key:ci")).await;
+    let (mut ada, mut bob) = (fixture.session(json!({})).await, fixture.session(json!({})).await);
+    for id in 1..=40 {
+        ada.request(id, "tools/call", call("plain")).await;
+    }
+    for id in 1..=25 {
+        bob.request(id, "tools/call", call("plain")).await;
+    }
+    // Requests of a session are received in order, those of two sessions are not.
+    let (first, is_ada) = tokio::select! {
+        message = ada.next() => (message, true),
+        message = bob.next() => (message, false),
+    };
+    assert_eq!(first["error"]["data"]["reason"], "too_many_requests", "{first}");
+    assert!(first["error"]["data"]["retryAfterMs"].is_u64(), "{first}");
+    let (busy, mut other) = if is_ada { (bob, ada) } else { (ada, bob) };
+    busy.close().await;
+    let questions = fixture.gateway.questions();
+    while questions.list().len() > 1 {
+        tokio::task::yield_now().await;
+    }
+    other.request(99, "prompts/list", json!({})).await;
+    let listed = other.response(99).await;
+    assert!(listed["result"]["prompts"].is_array(), "the other session has made room: {listed}");
+    other.close().await;
     fixture.close().await;
 }
 

@@ -19,6 +19,7 @@ use wharf_terminal::session::CommandSession;
 use super::environment_of_servers;
 use super::status::ProjectStatus;
 use super::view::ServedView;
+use super::view_cache::ViewCache;
 
 /// Maximum number of projects.
 const MAX_PROJECTS: usize = 256;
@@ -99,7 +100,10 @@ impl ProjectTable {
     fn lease(self: &Arc<Self>, key: ProjectKey) -> Result<ProjectLease, Failure> {
         let mut open = self.open_projects();
         if open.len() >= MAX_PROJECTS && !open.contains_key(&key) {
-            return Err(Failure::other(format_args!("the gateway serves {MAX_PROJECTS} projects already")));
+            return Err(Failure::other(format_args!(
+                "the gateway serves {MAX_PROJECTS} projects already; end the clients of one (`wharf serve --status` lists \
+                 them) to have this one served too"
+            )));
         }
         let slot = Arc::clone(open.entry(key.clone()).or_default());
         *slot.clients() += 1;
@@ -137,8 +141,11 @@ impl ProjectSlot {
     }
 
     fn status(&self, key: &ProjectKey) -> ProjectStatus {
-        let servers = self.project.get().map(|project| project.gateway.host().status()).unwrap_or_default();
+        let gateway = self.project.get().map(|project| &project.gateway);
+        let servers = gateway.map(|gateway| gateway.host().status()).unwrap_or_default();
+        let instances = gateway.map(Gateway::instance_counts).unwrap_or_default();
         ProjectStatus {
+            instances: instances.into_iter().map(|(server, count)| (server.to_string(), count)).collect(),
             directory: key.project.display().to_string(),
             clients: *self.clients(),
             servers: servers.into_iter().map(|server| server.name.to_string()).collect(),
@@ -201,7 +208,7 @@ struct ServedProject {
     gateway: Gateway,
     keeper: mpsc::Sender<WidenSelection>,
     /// The gateway as the clients of each view see it.
-    views: Mutex<HashMap<ServedView, Gateway>>,
+    views: ViewCache,
     loaded: Arc<Mutex<LoadedState>>,
 }
 
@@ -263,7 +270,7 @@ impl ServedProject {
             instance_builders(&building, &entries, &environment)(&key.server)
         };
         let gateway = Gateway::builder(host).asker(asker).instances(instances).build();
-        Ok(Self { session, gateway, keeper, views: Mutex::default(), loaded })
+        Ok(Self { session, gateway, keeper, views: ViewCache::default(), loaded })
     }
 
     /// Returns the gateway for a view. Starts the servers that it needs and that do not run yet.
@@ -274,12 +281,7 @@ impl ServedProject {
         // The keeper runs as long as this exists.
         let _ = self.keeper.send(WidenSelection { servers, done }).await;
         let _ = widened.await;
-        let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
-        if view.request.profile.is_some() {
-            // The profile may have changed since the last client.
-            return Ok(self.gateway.with_view(options));
-        }
-        Ok(views.entry(view.clone()).or_insert_with(|| self.gateway.with_view(options)).clone())
+        Ok(self.views.open(view, &config, || self.gateway.with_view(options)))
     }
 
     fn loaded(&self) -> MutexGuard<'_, LoadedState> {
@@ -372,5 +374,29 @@ impl ProjectKeeper {
     fn note_loaded(&self, managed: &ManagedHost<'_>) {
         let loaded = LoadedState::new(&managed.loaded_config());
         *self.loaded.lock().unwrap_or_else(PoisonError::into_inner) = loaded;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn project_beyond_the_limit_is_told_what_to_do() {
+        let table = Arc::<ProjectTable>::default();
+        let key = |number: usize| ProjectKey {
+            project: format!("/p{number}").into(),
+            user: PathBuf::new(),
+            flags: Vec::new(),
+            only_flags: false,
+            variable: None,
+            approvals: PathBuf::new(),
+        };
+        for number in 0..MAX_PROJECTS {
+            assert!(table.lease(key(number)).is_ok());
+        }
+        assert!(table.lease(key(0)).is_ok(), "a further client of a project");
+        let refused = table.lease(key(MAX_PROJECTS)).map(drop).unwrap_err();
+        assert!(refused.error.message.contains("`wharf serve --status`"), "{}", refused.error.message);
     }
 }

@@ -1,5 +1,7 @@
 //! `wharf serve --status` and `--stop`: the gateway that runs for this user.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wharf_spec::UntrustedText;
@@ -21,6 +23,8 @@ pub struct ProjectStatus {
     pub directory: String,
     pub clients: usize,
     pub servers: Vec<String>,
+    /// Further processes of servers, for clients that do not share the first.
+    pub instances: BTreeMap<String, usize>,
 }
 
 #[derive(Serialize)]
@@ -45,8 +49,12 @@ pub async fn show(session: &CommandSession) -> Result<(), Failure> {
     let stays = if document.status.stays { ", stays after the last client" } else { "" };
     session.console.print(format_args!("process {process}{stays}\n"))?;
     for project in &document.status.projects {
-        let ProjectStatus { directory, clients, servers } = project;
-        let line = format!("{directory}  clients: {clients}  servers: {}", servers.join(", "));
+        let ProjectStatus { directory, clients, servers, instances } = project;
+        let mut line = format!("{directory}  clients: {clients}  servers: {}", servers.join(", "));
+        if !instances.is_empty() {
+            let counts: Vec<_> = instances.iter().map(|(server, count)| format!("{server} {count}")).collect();
+            line.push_str(&format!("  further instances: {}", counts.join(", ")));
+        }
         session.console.print(format_args!("{}\n", UntrustedText::new(line)))?;
     }
     Ok(())

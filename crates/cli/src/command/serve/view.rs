@@ -98,7 +98,7 @@ impl ServedView {
             .with_selected_servers(&self.request.servers)
             .with_tools(&profile.tools)
             .without_tools(&profile.exclude_tools);
-        options.principal.clone_from(&self.principal);
+        options.principal = self.principal.as_deref().map(Into::into);
         let wait = profile.wait_for_answer.or(config.settings.wait_for_answer).unwrap_or_default();
         options.unasked.wait = wait.min(MAX_WAIT_FOR_ANSWER);
         options.unasked.hint = Some(if wait.is_zero() { ASK_LATER_HINT } else { ANSWER_HINT }.into());

@@ -56,20 +56,28 @@ fn profile_that_cannot_be_read_serves_nothing() {
 }
 
 /// The status of a response, its session id and its body.
-struct HttpReply {
-    status: u16,
-    session: Option<String>,
-    body: String,
+pub struct HttpReply {
+    pub status: u16,
+    pub session: Option<String>,
+    pub body: String,
 }
 
-fn post(url: &str, key: &str, session: Option<&str>, message: &Value) -> HttpReply {
-    let authority = url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
-    let mut stream = TcpStream::connect(authority).unwrap();
-    let body = message.to_string();
+pub fn post(url: &str, key: &str, session: Option<&str>, message: &Value) -> HttpReply {
     let session = session.map(|id| format!("Mcp-Session-Id: {id}\r\n")).unwrap_or_default();
+    post_with(url, key, &format!("Host: {}\r\n{session}", authority(url)), message)
+}
+
+fn authority(url: &str) -> &str {
+    url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap()
+}
+
+/// Posts a message with these headers, the `Host` among them.
+pub fn post_with(url: &str, key: &str, headers: &str, message: &Value) -> HttpReply {
+    let mut stream = TcpStream::connect(authority(url)).unwrap();
+    let body = message.to_string();
     let head = format!(
-        "POST /mcp HTTP/1.1\r\nHost: {authority}\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\n\
-         Accept: application/json, text/event-stream\r\nConnection: close\r\n{session}Content-Length: {}\r\n\r\n",
+        "POST /mcp HTTP/1.1\r\n{headers}Authorization: Bearer {key}\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
@@ -81,7 +89,7 @@ fn post(url: &str, key: &str, session: Option<&str>, message: &Value) -> HttpRep
     HttpReply { status: head[9..12].parse().unwrap(), session: header("mcp-session-id"), body: body.to_owned() }
 }
 
-fn initialize() -> Value {
+pub fn initialize() -> Value {
     let client = json!({"name": "test", "version": "1"});
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
     json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
