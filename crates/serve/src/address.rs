@@ -8,12 +8,21 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 ///
 /// Returns a sentence for anything but loopback: without TLS, no other machine is served.
 pub fn parse_loopback_address(text: &str) -> Result<SocketAddr, String> {
-    let address = parse_with_default_host(text)
-        .ok_or_else(|| format!("`{text}` is not an address; write one such as 127.0.0.1:8080"))?;
+    let address = parse_address(text)?;
     if !address.ip().is_loopback() {
         return Err(format!("{} is not a loopback address, and other machines cannot be served", address.ip()));
     }
     Ok(address)
+}
+
+/// Parses an address, of any machine: as [`parse_loopback_address`], or such as `0.0.0.0:8080`.
+///
+/// # Errors
+///
+/// Returns a sentence if it is not an address.
+pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let parsed = parse_with_default_host(text);
+    parsed.ok_or_else(|| format!("`{text}` is not an address; write one such as 127.0.0.1:8080"))
 }
 
 fn parse_with_default_host(text: &str) -> Option<SocketAddr> {

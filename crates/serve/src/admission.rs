@@ -15,6 +15,8 @@ use crate::service::Service;
 #[derive(Debug, Clone)]
 pub struct AllowedHosts {
     port: u16,
+    /// Scheme of the loopback names.
+    scheme: &'static str,
     /// Further origins, such as `https://gateway.example`.
     public: Vec<String>,
 }
@@ -31,7 +33,14 @@ pub enum HostRefusal {
 impl AllowedHosts {
     /// The loopback names of an address.
     pub fn loopback(address: SocketAddr) -> Self {
-        Self { port: address.port(), public: Vec::new() }
+        Self { port: address.port(), scheme: "http", public: Vec::new() }
+    }
+
+    /// Expects `https` at the loopback names.
+    #[must_use]
+    pub fn with_tls(mut self) -> Self {
+        self.scheme = "https";
+        self
     }
 
     /// Adds an origin under which clients reach the server, such as `https://gateway.example`.
@@ -60,13 +69,14 @@ impl AllowedHosts {
         let is_own = origins.next().is_none()
             && match public {
                 Some(public) => origin.as_bytes().eq_ignore_ascii_case(public.as_bytes()),
-                None => origin.as_bytes().strip_prefix(b"http://") == Some(host.as_bytes()),
+                None => origin.to_str().is_ok_and(|origin| origin.split_once("://") == Some((self.scheme, host))),
             };
         if is_own { Ok(()) } else { Err(HostRefusal::ForeignOrigin) }
     }
 
     fn is_loopback(&self, host: &str) -> bool {
-        let (name, port) = host.rsplit_once(':').unwrap_or((host, "80"));
+        let default_port = if self.scheme == "https" { "443" } else { "80" };
+        let (name, port) = host.rsplit_once(':').unwrap_or((host, default_port));
         let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
         let is_loopback = bare.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
         port == self.port.to_string() && (is_loopback || name.eq_ignore_ascii_case("localhost"))

@@ -1,6 +1,7 @@
 //! MCP over HTTP: the listener, the limits, and the way of a request to its form.
 
 mod event_stream;
+mod exposure;
 mod header_match;
 mod refusal;
 mod responses;
@@ -26,6 +27,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
@@ -33,6 +35,7 @@ use tokio::time::{interval, sleep, timeout};
 
 use crate::admission::{AllowedHosts, AuthenticatedClient, ClientAccess};
 use crate::service::Service;
+pub use exposure::{HttpExposure, HttpProtection, TlsIdentity};
 use refusal::HttpRefusal;
 use responses::{AnsweringBody, ResponseBody};
 use sessions::SessionTable;
@@ -110,7 +113,20 @@ const SESSION_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 /// A bound listener that serves MCP clients.
 pub struct HttpServer {
     listener: TcpListener,
+    tls: Option<TlsIdentity>,
     site: Arc<HttpSite>,
+}
+
+/// What an HTTP server serves, to whom.
+pub struct HttpContent {
+    /// The form of MCP over HTTP.
+    pub form: HttpForm,
+    /// The server for clients that are not told apart.
+    pub service: Arc<dyn Service>,
+    /// Who may send requests.
+    pub access: ClientAccess,
+    /// What clients may use.
+    pub limits: HttpLimits,
 }
 
 /// Shared state of all requests.
@@ -149,7 +165,7 @@ impl HttpServer {
     ///
     /// # Errors
     ///
-    /// Fails if the address cannot be bound, or is not a loopback address: there is no TLS.
+    /// Fails if the address cannot be bound, or is not a loopback address. See [`HttpServer::bind_exposed`] for others.
     pub async fn bind(
         address: SocketAddr,
         form: HttpForm,
@@ -157,14 +173,24 @@ impl HttpServer {
         access: ClientAccess,
         limits: HttpLimits,
     ) -> io::Result<Self> {
-        if !address.ip().is_loopback() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a loopback address"));
-        }
+        Self::bind_exposed(address, &HttpExposure::default(), HttpContent { form, service, access, limits }).await
+    }
+
+    /// Binds an address that other machines can reach, if it is protected. Port 0 picks a free port.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the address cannot be bound, or is not a loopback address and neither TLS nor a proxy, authentication and
+    /// a public origin are given.
+    pub async fn bind_exposed(address: SocketAddr, exposure: &HttpExposure, content: HttpContent) -> io::Result<Self> {
+        let HttpContent { form, service, access, limits } = content;
+        exposure.check(address, &access)?;
         let listener = TcpListener::bind(address).await?;
-        let hosts = AllowedHosts::loopback(listener.local_addr()?);
+        let (hosts, tls) = (exposure.hosts(listener.local_addr()?), exposure.tls());
         let exchanges = Arc::new(Semaphore::new(limits.exchanges));
         let sessions = SessionTable::new(limits.sessions);
-        Ok(Self { listener, site: Arc::new(HttpSite { service, form, hosts, access, limits, sessions, exchanges }) })
+        let site = Arc::new(HttpSite { service, form, hosts, access, limits, sessions, exchanges });
+        Ok(Self { listener, tls, site })
     }
 
     /// Returns the URL of the server.
@@ -177,7 +203,8 @@ impl HttpServer {
             HttpForm::Streamable => streamable::PATH,
             HttpForm::Sse => sse::PATH,
         };
-        Ok(format!("http://{}{path}", self.listener.local_addr()?))
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        Ok(format!("{scheme}://{}{path}", self.listener.local_addr()?))
     }
 
     /// Returns a handle on the sessions.
@@ -209,6 +236,7 @@ impl HttpServer {
                     let proof = Arc::<ConnectionProof>::default();
                     let connection = HttpConnection {
                         stream,
+                        tls: self.tls.clone(),
                         is_ending: is_ending.subscribe(),
                         proof: Arc::clone(&proof),
                         _permit: permit,
@@ -241,6 +269,7 @@ async fn accept(
 /// An accepted connection.
 struct HttpConnection {
     stream: TcpStream,
+    tls: Option<TlsIdentity>,
     /// Becomes true when the server ends.
     is_ending: watch::Receiver<bool>,
     proof: Arc<ConnectionProof>,
@@ -250,9 +279,27 @@ struct HttpConnection {
 impl HttpConnection {
     /// Serves requests until the client closes the connection, or the server ends.
     async fn serve(self, site: Arc<HttpSite>) {
-        let Self { stream, mut is_ending, proof, _permit } = self;
+        let Self { stream, tls, is_ending, proof, _permit } = self;
         // Small events must not wait for more.
         let _ = stream.set_nodelay(true);
+        let Some(tls) = tls else { return ServedStream { stream, is_ending, proof }.serve(site).await };
+        match tls.accept(stream, site.limits.header_timeout).await {
+            Ok(stream) => ServedStream { stream, is_ending, proof }.serve(site).await,
+            Err(error) => tracing::debug!("TLS handshake failed: {error}"),
+        }
+    }
+}
+
+/// A connection on which requests are read.
+struct ServedStream<S> {
+    stream: S,
+    is_ending: watch::Receiver<bool>,
+    proof: Arc<ConnectionProof>,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> ServedStream<S> {
+    async fn serve(self, site: Arc<HttpSite>) {
+        let Self { stream, mut is_ending, proof } = self;
         let mut builder = http1::Builder::new();
         builder.timer(TokioTimer::new());
         builder.header_read_timeout(site.limits.idle_timeout);

@@ -20,10 +20,12 @@ mod session_streams;
 mod stdio;
 
 pub use ::http::HeaderMap;
-pub use address::parse_loopback_address;
+pub use address::{parse_address, parse_loopback_address};
 pub use admission::{AllowedHosts, AuthenticatedClient, Authenticator, ClientAccess, HostRefusal};
 pub use drain::RequestDrain;
-pub use http::{HttpForm, HttpLimits, HttpServer, HttpSessions};
+pub use http::{
+    HttpContent, HttpExposure, HttpForm, HttpLimits, HttpProtection, HttpServer, HttpSessions, TlsIdentity,
+};
 pub use message::{ClientMessage, MessageKind, error_reply};
 pub use service::{ClientConnection, Outbox, OutgoingMessage, Service};
 pub use stdio::serve_lines;

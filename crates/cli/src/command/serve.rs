@@ -3,6 +3,7 @@
 mod attach;
 mod client_entry;
 mod client_keys;
+mod exposure;
 mod gateway_process;
 mod http;
 pub mod open_questions;
@@ -21,9 +22,10 @@ use std::time::Duration;
 use clap::ValueEnum;
 use tokio::time::timeout;
 use wharf_gateway::Gateway;
-use wharf_serve::{parse_loopback_address, serve_lines};
+use wharf_serve::{parse_address, serve_lines};
 use wharf_spec::Environment;
 
+use exposure::ExposureArgs;
 use http::HttpOptions;
 use project::ProjectTable;
 pub use status::request as gateway_request;
@@ -53,14 +55,19 @@ Examples:
   wharf serve --server git --server files
   wharf serve --profile readonly
   wharf serve --http 127.0.0.1:8089
+  wharf serve --http 0.0.0.0:8443 --tls-cert chain.pem --tls-key key.pem --public-url https://gateway.example:8443
+  wharf serve --http 0.0.0.0:8089 --behind-proxy --public-url https://gateway.example
   wharf serve --print-config cursor > .cursor/mcp.json
   wharf serve --status
   wharf serve --stop
   wharf tools --stdio \"wharf serve\"")]
 pub struct ServeArgs {
-    /// Serve Streamable HTTP on a loopback address such as 127.0.0.1:8089; port 0 picks a free port
-    #[arg(long, value_name = "ADDR", value_parser = parse_loopback_address)]
+    /// Serve Streamable HTTP on an address such as 127.0.0.1:8089; port 0 picks a free port. Other machines are served with
+    /// TLS only
+    #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     http: Option<SocketAddr>,
+    #[command(flatten)]
+    exposure: ExposureArgs,
     /// With --http: time for calls in progress after SIGTERM; a second signal ends at once [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = parse_timeout, requires = "http")]
     grace: Option<Duration>,
@@ -149,7 +156,11 @@ async fn serve(args: &ServeArgs, session: &CommandSession) -> Result<(), Failure
     }
     if let Some(address) = args.http {
         let grace = args.grace.unwrap_or(gateway_process::DEFAULT_GRACE);
-        return http::serve(session, &HttpOptions { address, view, grace }).await;
+        let exposure = args.exposure.clone();
+        let public_url = exposure.public_url().map(|url| url.origin.clone());
+        let opened = wharf_threads::run_blocking(move || exposure.open(address)).await;
+        let exposure = opened.map_err(Failure::other)??;
+        return http::serve(session, &HttpOptions { address, exposure, public_url, view, grace }).await;
     }
     let places = &session.configuration.places;
     let attached = if args.alone {

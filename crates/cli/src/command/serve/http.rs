@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_serve::{AuthenticatedClient, ClientAccess, HttpForm, HttpLimits, HttpServer};
+use wharf_serve::{AuthenticatedClient, ClientAccess, HttpContent, HttpExposure, HttpForm, HttpLimits, HttpServer};
 use wharf_terminal::failure::Failure;
 use wharf_terminal::gateway_socket::{GatewayListener, GatewayPlace, ViewRequest};
 use wharf_terminal::session::CommandSession;
@@ -17,6 +17,9 @@ use crate::command::key;
 /// How clients are served over HTTP.
 pub struct HttpOptions {
     pub address: SocketAddr,
+    pub exposure: HttpExposure,
+    /// Origin of the URL that clients use, if it is not that of the address.
+    pub public_url: Option<String>,
     pub view: ViewRequest,
     /// Maximum time for requests in progress when the gateway ends.
     pub grace: Duration,
@@ -58,7 +61,8 @@ async fn serve_clients(
     };
     let known_keys = keys.load().await;
     let access = ClientAccess::Clients(clients);
-    let bound = HttpServer::bind(address, HttpForm::Streamable, service, access, HttpLimits::default()).await;
+    let content = HttpContent { form: HttpForm::Streamable, service, access, limits: HttpLimits::default() };
+    let bound = HttpServer::bind_exposed(address, &options.exposure, content).await;
     let server = bound.map_err(|error| {
         Failure::other(format_args!("cannot listen on {address}: {error}"))
             .with_hint("choose another port, or port 0 for a free one")
@@ -66,6 +70,9 @@ async fn serve_clients(
     let url = server.url().map_err(Failure::other)?;
     let attached = listen_for_attached(session).await;
     session.console.say(format_args!("listening on {url}"));
+    if let Some(public) = &options.public_url {
+        session.console.say(format_args!("clients use {public}/mcp"));
+    }
     session.console.say(format_args!(
         "clients send the header `Authorization: Bearer TOKEN`; the token is in {}",
         token.path.display()
