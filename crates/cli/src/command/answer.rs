@@ -36,6 +36,7 @@ pub struct AnswerArgs {
 }
 
 pub async fn run(args: &AnswerArgs, session: &CommandSession) -> CommandResult {
+    session.configuration.config()?;
     let question = questions::find(session, &args.id).await?;
     let response = match question.kind {
         OpenQuestionKind::Permission => permission_response(&question, &args.answers)?,

@@ -35,6 +35,7 @@ pub struct QuestionsArgs {
 }
 
 pub async fn run(args: &QuestionsArgs, session: &CommandSession) -> CommandResult {
+    session.configuration.config()?;
     let questions = match &args.id {
         Some(id) => OpenQuestions { items: vec![find(session, id).await?], more: 0 },
         None => request(session, None).await?,

@@ -44,7 +44,8 @@ background, which has one set of servers for each project. It starts with the fi
 one. With --config or --only-config this process serves its client alone.
 
 Over HTTP, clients present a token, which is in a file that only you can read, or a key of `wharf key`. The path of \
-the file is printed at the start.
+the file is printed at the start. An address that other machines can reach needs --public-url, and either --tls-cert \
+and --tls-key or --behind-proxy.
 
 A call that needs permission is a question to its client, if the client shows forms. Otherwise it is refused, and the \
 refusal names the rule that would allow it. Rules are in `permissions` of your configuration. Questions of servers \
@@ -55,8 +56,6 @@ Examples:
   wharf serve --server git --server files
   wharf serve --profile readonly
   wharf serve --http 127.0.0.1:8089
-  wharf serve --http 0.0.0.0:8443 --tls-cert chain.pem --tls-key key.pem --public-url https://gateway.example:8443
-  wharf serve --http 0.0.0.0:8089 --behind-proxy --public-url https://gateway.example
   wharf serve --print-config cursor > .cursor/mcp.json
   wharf serve --status
   wharf serve --stop

@@ -94,7 +94,8 @@ async fn call_of_a_client_that_cannot_be_asked_waits_for_an_answer_elsewhere() {
 /// Calls of one session are asked about one after the other. None of them waits longer than its own time.
 #[tokio::test]
 async fn call_that_nobody_answers_is_refused_in_time() {
-    let fixture = waiting_fixture(Duration::from_millis(300)).await;
+    let wait = Duration::from_secs(1);
+    let fixture = waiting_fixture(wait).await;
     let mut session = fixture.session(json!({})).await;
     let begin = std::time::Instant::now();
     for id in 1..=3 {
@@ -105,7 +106,7 @@ async fn call_that_nobody_answers_is_refused_in_time() {
         let refused = text(&refused);
         assert!(refused.contains("mcp__s__plain") && refused.contains("at the harbour"), "{refused}");
     }
-    assert!(begin.elapsed() < Duration::from_millis(800), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < wait * 3, "{:?}", begin.elapsed());
     assert!(fixture.gateway.questions().list().is_empty());
     session.close().await;
     fixture.close().await;
