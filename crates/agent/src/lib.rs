@@ -17,7 +17,6 @@ mod quotation;
 mod repair;
 mod run;
 mod saved_conversation;
-pub mod search;
 mod sub_agent;
 mod system_prompt;
 mod tool_offer;

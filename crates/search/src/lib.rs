@@ -4,6 +4,9 @@
 //! repeating a word within a field has no effect. Synonyms of a query word also match, with a lower weight. Exact names
 //! are looked up separately, so that ranking cannot hide them.
 
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
 mod field;
 mod name_lookup;
 mod query;

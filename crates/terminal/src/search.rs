@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use wharf::catalog::CatalogTool;
-use wharf_agent::search::{SearchHit, SearchableTool, ToolIndex, schema_arguments};
+use wharf_search::{SearchHit, SearchableTool, ToolIndex, schema_arguments};
 
 /// Maximum number of tools that a search finds.
 const MAX_FOUND: usize = 20;

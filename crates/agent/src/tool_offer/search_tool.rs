@@ -7,11 +7,11 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Number, json};
 use wharf_json::{JsonLimits, RawJson};
+use wharf_search::{SearchHit, SearchableTool, ToolIndex, schema_arguments};
 use wharf_spec::EscapedText;
 use wharf_tools::{ToolDescription, ToolOutcome};
 
 use crate::provider::ModelToolDefinition;
-use crate::search::{SearchHit, SearchableTool, ToolIndex, schema_arguments};
 
 /// Default and maximum number of hits.
 const DEFAULT_HITS: usize = 5;

@@ -86,7 +86,7 @@ async fn listed(connection: &Connection, late: &[&str]) -> Vec<String> {
 
 fn check(server: &Recorded, listed: &[String]) {
     let file =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../agent/tests/search").join(server.server).with_extension("json");
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../search/tests/recall").join(server.server).with_extension("json");
     if std::env::var_os("WHARF_RECORD").is_some() {
         fs::write(&file, recording(server, listed)).unwrap();
     }

@@ -13,7 +13,7 @@ mod catalog;
 use std::collections::BTreeSet;
 
 use catalog::{Catalog, Tool};
-use wharf_agent::search::ToolIndex;
+use wharf_search::ToolIndex;
 
 /// How many of the tools that are found count.
 const FIRST: usize = 5;

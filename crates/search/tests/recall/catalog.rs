@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
-use wharf_agent::search::{SearchableTool, ToolIndex, schema_arguments};
 use wharf_json::RawJson;
+use wharf_search::{SearchableTool, ToolIndex, schema_arguments};
 
 /// The tools of all servers.
 pub struct Catalog {
