@@ -294,6 +294,16 @@ pub const PROFILE: &[ConfigField] = &[
         "Names of tools and prompts: `<server>__<name>`, or the server's own; `server`.",
     ),
     WAIT_FOR_ANSWER,
+    field(
+        "rules",
+        ConfigFieldKind::Rules,
+        "Permission rules for the clients of the profile, besides `permissions`; a deny of either always decides.",
+    ),
+    field(
+        "surface",
+        ConfigFieldKind::Choice(&["tools", "search"]),
+        "What clients see: all tools, or two tools that find and call them; `tools`.",
+    ),
 ];
 
 const WAIT_FOR_ANSWER: ConfigField = field(

@@ -59,6 +59,10 @@ struct FileInterpreter<'a> {
     known: HashMap<String, Vec<usize>>,
 }
 
+/// Complaint about an invalid rule.
+const RULE_SHAPE: &str =
+    "a rule must be an object with `tool`, `action` (allow, ask or deny) and optionally `pattern` and `definedIn`";
+
 impl FileInterpreter<'_> {
     fn read(&mut self, node: &ConfigNode) {
         let is_bare =
@@ -200,7 +204,11 @@ impl FileInterpreter<'_> {
         };
         let fields = validate_object(members, &[PROFILE]);
         // An unknown key may be a restriction that is misspelt.
-        let faults: Vec<_> = fields.faults.iter().cloned().chain(entry::unknown_key_faults(&fields, PROFILE)).collect();
+        let mut faults: Vec<_> =
+            fields.faults.iter().cloned().chain(entry::unknown_key_faults(&fields, PROFILE)).collect();
+        let rules: Vec<_> = fields.list("rules").iter().map(|rule| (rule, self.rule(rule))).collect();
+        let unread = rules.iter().filter(|(_, parsed)| parsed.is_none());
+        faults.extend(unread.map(|(rule, _)| ValidationFault::new("bad_rule", rule.at, RULE_SHAPE)));
         if !faults.is_empty() {
             faults.iter().for_each(|fault| self.push_problem(fault, ProblemSeverity::Error, None));
             return Err(faults.iter().map(|fault| self.problem(fault, ProblemSeverity::Error, None)).collect());
@@ -212,6 +220,8 @@ impl FileInterpreter<'_> {
             exclude_tools: texts("excludeTools"),
             plain_names: fields.text("names").map(|(names, _)| names == "plain"),
             wait_for_answer: fields.millis("waitForAnswerMs"),
+            rules: rules.into_iter().filter_map(|(_, rule)| rule).collect(),
+            searches_tools: fields.text("surface").is_some_and(|(surface, _)| surface == "search"),
         })
     }
 
@@ -246,20 +256,27 @@ impl FileInterpreter<'_> {
 
     fn rules(&mut self, rules: &[ConfigNode]) {
         for rule in rules {
-            let fields = validate_object(rule.members(), &[RULE]);
-            let text = |name: &str| fields.text(name).map(|(text, _)| text.to_owned());
-            let (Some(tool), Some(action), true) =
-                (text("tool"), text("action"), fields.unknown.is_empty() && fields.faults.is_empty())
-            else {
-                self.bad_rule(rule.at, text("tool"));
-                continue;
-            };
-            let from_project = self.layer.needs_approval();
-            let place = self.place(rule.at);
-            let (pattern, defined_in) = (text("pattern"), text("definedIn"));
-            let rule = RuleText { tool, pattern, action, defined_in, place, from_project };
-            self.content.settings.rules.push(rule);
+            match self.rule(rule) {
+                Some(rule) => self.content.settings.rules.push(rule),
+                None => {
+                    let fields = validate_object(rule.members(), &[RULE]);
+                    self.bad_rule(rule.at, fields.text("tool").map(|(text, _)| text.to_owned()));
+                }
+            }
         }
+    }
+
+    /// Reads a rule. `None` if it is invalid.
+    fn rule(&self, rule: &ConfigNode) -> Option<RuleText> {
+        let fields = validate_object(rule.members(), &[RULE]);
+        let text = |name: &str| fields.text(name).map(|(text, _)| text.to_owned());
+        if !fields.unknown.is_empty() || !fields.faults.is_empty() {
+            return None;
+        }
+        let (tool, action) = (text("tool")?, text("action")?);
+        let (place, from_project) = (self.place(rule.at), self.layer.needs_approval());
+        let (pattern, defined_in) = (text("pattern"), text("definedIn"));
+        Some(RuleText { tool, pattern, action, defined_in, place, from_project })
     }
 
     /// Adds denies for `permissions` that are not a list or occur a second time. The problem is already reported, and
@@ -280,7 +297,6 @@ impl FileInterpreter<'_> {
 
     /// Reports an invalid rule and denies its tool, because the rule may have been a deny.
     fn bad_rule(&mut self, at: TextPosition, tool: Option<String>) {
-        let text = "a rule must be an object with `tool`, `action` (allow, ask or deny) and optionally `pattern` and `definedIn`";
         let tool = tool.unwrap_or_else(|| self.unknown_tool().to_owned());
         let fix = match tool.as_str() {
             "" => {
@@ -288,7 +304,7 @@ impl FileInterpreter<'_> {
             }
             tool => format!("fix or remove the rule. Until then, `{}` is denied", displayed_key(tool)),
         };
-        self.push_problem(&ValidationFault::new("bad_rule", at, text).fix(fix), ProblemSeverity::Error, None);
+        self.push_problem(&ValidationFault::new("bad_rule", at, RULE_SHAPE).fix(fix), ProblemSeverity::Error, None);
         self.deny(tool, at);
     }
 

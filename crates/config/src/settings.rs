@@ -60,6 +60,10 @@ pub struct ProfileSettings {
     pub plain_names: Option<bool>,
     /// Time that a call waits for an answer elsewhere if its client cannot be asked.
     pub wait_for_answer: Option<Duration>,
+    /// Permission rules for its clients.
+    pub rules: Vec<RuleText>,
+    /// Set if clients search for tools instead of seeing all of them.
+    pub searches_tools: bool,
 }
 
 /// A permission rule as written in a file.

@@ -1,6 +1,7 @@
 //! The catalog as clients see it: names across all servers, and lists that are encoded once.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::json;
@@ -9,7 +10,8 @@ use wharf::catalog::{Catalog, Section};
 use wharf::spec::{ServerName, ToolId};
 use wharf::wire::{JsonLimits, object_members};
 
-use crate::client_view::ViewOptions;
+use crate::client_view::{ToolSurface, ViewOptions};
+use crate::tool_search::{SearchedTool, ToolSearch};
 
 /// Maximum number of entries on a page.
 const MAX_PAGE_ENTRIES: usize = 1000;
@@ -32,6 +34,8 @@ pub(crate) struct CatalogView {
     pub prompts: EntryList,
     pub resources: EntryList,
     pub templates: EntryList,
+    /// Finds the tools, if clients do not see all of them.
+    pub search: Option<Arc<ToolSearch>>,
     tool_ids: HashMap<String, (ToolId, Option<RawJson>)>,
     prompt_ids: HashMap<String, (ServerName, String)>,
     /// The server of each listed URI, and the URI there.
@@ -57,10 +61,12 @@ impl CatalogView {
             prompts: EntryList::default(),
             resources: EntryList::default(),
             templates: EntryList::default(),
+            search: None,
             tool_ids: HashMap::new(),
             prompt_ids: HashMap::new(),
             resource_ids: HashMap::new(),
         };
+        let mut searched = Vec::new();
         for tool in catalog.visible_tools() {
             if !options.profile.offers_tool(&tool.id) {
                 continue;
@@ -74,8 +80,17 @@ impl CatalogView {
                 continue;
             }
             let Some(entry) = with_member(&tool.definition.raw, "name", &name) else { continue };
+            if options.surface == ToolSurface::Search {
+                let (name, tool, definition) = (name.clone(), Arc::clone(tool), entry.clone());
+                searched.push(SearchedTool { name, tool, definition });
+            }
             view.tools.0.push(entry);
             view.tool_ids.insert(name, (tool.id.clone(), tool.definition.input_schema.clone()));
+        }
+        if options.surface == ToolSurface::Search {
+            let search = Arc::new(ToolSearch::new(searched));
+            view.tools = EntryList(search.definitions());
+            view.search = Some(search);
         }
         let sections = catalog.sections().iter().filter(|section| options.profile.offers_server(&section.server));
         sections.for_each(|section| view.add_section(section, names));

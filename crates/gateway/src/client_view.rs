@@ -26,8 +26,22 @@ pub struct ViewOptions {
     pub profile: Profile,
     /// Name of the clients' principal, if they have authenticated as one. Sessions differ in a number besides.
     pub principal: Option<Arc<str>>,
+    /// How clients see the tools.
+    pub surface: ToolSurface,
+    /// Name of the rules of the host that apply to the clients besides its others.
+    pub rule_set: Option<Arc<str>>,
     /// Calls that need permission, of clients that cannot be asked.
     pub unasked: UnaskedClients,
+}
+
+/// How clients see the tools of a view.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ToolSurface {
+    /// All of them.
+    #[default]
+    Tools,
+    /// Two tools, `find_tools` and `call_tool`, through which they find and call the others.
+    Search,
 }
 
 /// What happens to calls that need permission if their client cannot be asked.

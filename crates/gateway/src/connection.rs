@@ -218,6 +218,7 @@ impl GatewayConnection {
             class: client.class,
             log_level: client.log_level,
             account: self.view.options.principal.clone(),
+            rule_set: self.view.options.rule_set.clone(),
             connection: self.number,
         };
         drop(client);

@@ -34,11 +34,12 @@ mod responses;
 mod route;
 mod running_requests;
 mod sealed;
+mod tool_search;
 mod upstream;
 
 pub use catalog_view::NameScheme;
 pub use client_class::{ClientClass, SamplingSupport};
-pub use client_view::{UnaskedClients, ViewOptions};
+pub use client_view::{ToolSurface, UnaskedClients, ViewOptions};
 pub use gateway::{Gateway, GatewayBuilder, GatewayOptions, WeakGateway};
 pub use instances::{InstanceFactory, InstanceKey};
 pub use keys::{ClientKey, KeyRefusal, KeyTable, key_digest};

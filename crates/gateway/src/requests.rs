@@ -12,13 +12,14 @@ use wharf_serve::{ClientMessage, Outbox};
 use crate::catalog_view::EntryList;
 use crate::client_view::ClientView;
 use crate::conversation;
-use crate::errors::{host_error, invalid_params, rpc_error_with, unknown_method};
+use crate::errors::{host_error, invalid_params, rpc_error, rpc_error_with, unknown_method};
 use crate::gateway::GatewayShared;
 use crate::list_changes;
 use crate::questions::SessionQuestions;
 use crate::resource_updates::{self, SessionSubscriptions};
 use crate::responses::{for_handshake_client, list_result, with_cache_hint};
 use crate::route::ClientFacts;
+use crate::tool_search::{self, DescribedCall, ToolSearch};
 use crate::upstream::{CallTarget, box_future, prompt_params, read_params};
 
 /// A request in progress.
@@ -72,6 +73,13 @@ pub(crate) async fn answer(request: &ClientRequest) -> Result<RawJson, RpcError>
     }
 }
 
+/// Searches for tools, on another thread: the first search takes a while.
+async fn find_tools(search: &Arc<ToolSearch>, arguments: RawJson) -> Result<RawJson, RpcError> {
+    let search = Arc::clone(search);
+    let found = wharf_threads::run_blocking(move || search.find(&arguments)).await;
+    found.map_err(|error| rpc_error(code::INTERNAL, format!("the search cannot be run: {error}")))
+}
+
 impl ClientRequest {
     async fn list(
         &self,
@@ -95,9 +103,21 @@ impl ClientRequest {
             // Its server may be starting.
             view = self.view.started().await;
         }
-        let tool = view.tool(&name).ok_or_else(|| invalid_params(format!("unknown tool `{name}`")))?;
-        let target = CallTarget::Tool { id: tool.clone(), name, arguments };
-        let result = conversation::answer(self, target).await?;
+        let result = match (&view.search, name.as_str()) {
+            (Some(search), tool_search::FIND_TOOLS) => find_tools(search, arguments).await?,
+            (Some(_), tool_search::CALL_TOOL) => match tool_search::read_call(&arguments) {
+                // The gate and the audit log see the tool itself.
+                Ok(DescribedCall { name, arguments }) if let Some(tool) = view.tool(&name) => {
+                    conversation::answer(self, CallTarget::Tool { id: tool.clone(), name, arguments }).await?
+                }
+                Ok(DescribedCall { name, .. }) => tool_search::unknown_tool_result(&name),
+                Err(result) => result,
+            },
+            _ => {
+                let tool = view.tool(&name).ok_or_else(|| invalid_params(format!("unknown tool `{name}`")))?;
+                conversation::answer(self, CallTarget::Tool { id: tool.clone(), name, arguments }).await?
+            }
+        };
         Ok(match self.client.era {
             Era::Handshake => for_handshake_client(result),
             Era::Stateless => result,

@@ -34,6 +34,8 @@ pub(crate) struct ClientFacts {
     pub log_level: Option<LogLevel>,
     /// Principal that the client has authenticated as. `None` is the user who runs the gateway.
     pub account: Option<Arc<str>>,
+    /// Further rules that apply to the client.
+    pub rule_set: Option<Arc<str>>,
     /// Number of the connection. The calls of one connection may share an instance of a server.
     pub connection: u64,
 }
@@ -42,7 +44,8 @@ impl ClientFacts {
     /// Returns the caller for the permission gate.
     pub fn caller(&self) -> ToolCaller {
         let name = self.name.clone().unwrap_or_else(|| "client".to_owned());
-        ToolCaller { name: name.into(), ..ToolCaller::agent() }.on_behalf_of(self.principal.clone())
+        let rule_set = self.rule_set.clone();
+        ToolCaller { name: name.into(), rule_set, ..ToolCaller::agent() }.on_behalf_of(self.principal.clone())
     }
 
     /// Returns the client as declared to a stateless server.

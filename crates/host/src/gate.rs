@@ -2,6 +2,7 @@
 
 mod prompt;
 mod remembered_answers;
+mod rule_sets;
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Instant;
@@ -22,6 +23,7 @@ use crate::audit::{AuditedDecision, AuditedTool};
 use crate::context::HostContext;
 use crate::definition_review::Remedy;
 use remembered_answers::{HostToolKey, RememberedAnswers};
+use rule_sets::RuleSets;
 
 /// Receives the rule created by the answer "always", to save it. Called on a runtime thread: it must not block.
 pub type RuleSink = Arc<dyn Fn(&Rule) + Send + Sync>;
@@ -58,9 +60,17 @@ pub(crate) struct RuleGate {
 struct GateState {
     rules: Vec<SourcedRule>,
     policy: Arc<Policy>,
+    /// Further rules for some callers.
+    sets: RuleSets,
     servers: Vec<ServerName>,
     answers: RememberedAnswers,
     pins: PinSet,
+}
+
+impl GateState {
+    fn recompile_sets(&mut self) {
+        self.sets.recompile(&self.rules, &self.servers);
+    }
 }
 
 /// Input of [`RuleGate::new`].
@@ -85,7 +95,8 @@ impl RuleGate {
     pub fn new(parts: GateConfig) -> Arc<Self> {
         let GateConfig { rules, prompt_policy, allowed, asker, sink, audits, pins } = parts;
         let policy = Arc::new(Policy::compile(rules.clone(), &[]));
-        let state = GateState { rules, policy, servers: Vec::new(), answers: RememberedAnswers::default(), pins };
+        let (sets, answers) = (RuleSets::default(), RememberedAnswers::default());
+        let state = GateState { rules, policy, sets, servers: Vec::new(), answers, pins };
         Arc::new(Self {
             prompt_policy,
             allowed,
@@ -113,6 +124,14 @@ impl RuleGate {
         }
         state.policy = policy;
         state.servers = servers;
+        state.recompile_sets();
+    }
+
+    /// Sets the rules that apply to some callers besides the others. If a rule is unreadable, all calls of these callers
+    /// are denied, and the problem is returned.
+    pub fn set_rule_set(&self, name: &str, rules: Vec<SourcedRule>) -> Result<(), RuleProblem> {
+        let state = &mut *self.state();
+        state.sets.insert(name, rules, &state.rules, &state.servers)
     }
 
     /// Sets the rules. If a user's rule is unreadable, keeps the old rules and returns the problem.
@@ -123,6 +142,7 @@ impl RuleGate {
             return Err(problem.clone());
         }
         (state.rules, state.policy) = (rules, Arc::new(policy));
+        state.recompile_sets();
         // Permanent answers are part of the rules now, or have been removed from them.
         state.answers.forget_permanent();
         Ok(())
@@ -173,7 +193,7 @@ impl RuleGate {
         self.context.get()?.upgrade()
     }
 
-    fn evaluate(&self, principal: &Principal, tool: &ToolDescription, arguments: &RawJson) -> CallDecision {
+    fn evaluate(&self, caller: &ToolCaller, tool: &ToolDescription, arguments: &RawJson) -> CallDecision {
         let Some(origin) = &tool.origin else {
             let risk = match (tool.permission, tool.risk) {
                 (PermissionRequirement::NotNeeded, ToolRisk::Low) => wharf_policy::RiskLevel::Low,
@@ -184,8 +204,8 @@ impl RuleGate {
             if let Some((origin, server)) = &key.1 {
                 attempt = attempt.accessing(server, origin);
             }
-            let decision = self.evaluate_attempt(principal, &attempt, None);
-            return self.apply_host_tool_answer(principal, &key, decision);
+            let decision = self.evaluate_attempt(caller, &attempt, None);
+            return self.apply_host_tool_answer(&caller.principal, &key, decision);
         };
         let context = self.context();
         let servers = context.as_ref().map(|context| context.servers.load());
@@ -195,11 +215,11 @@ impl RuleGate {
                 let mut attempt = wharf_policy::CallAttempt::server_tool(name, &origin.name, arguments);
                 let settings = server.settings.load();
                 (attempt.trust, attempt.origin) = (settings.effective.trust, &settings.effective.origin);
-                self.evaluate_attempt(principal, &attempt, Some(&origin.fingerprint))
+                self.evaluate_attempt(caller, &attempt, Some(&origin.fingerprint))
             }
             // A tool of another provider, which no server rule covers.
             None => self.evaluate_attempt(
-                principal,
+                caller,
                 &wharf_policy::CallAttempt::builtin_tool(&tool.name, arguments, wharf_policy::RiskLevel::High),
                 None,
             ),
@@ -208,13 +228,17 @@ impl RuleGate {
 
     fn evaluate_attempt(
         &self,
-        principal: &Principal,
+        caller: &ToolCaller,
         attempt: &wharf_policy::CallAttempt<'_>,
         definition: Option<&Fingerprint>,
     ) -> CallDecision {
-        let GateState { policy, answers, pins, .. } = &mut *self.state();
+        let GateState { policy, sets, answers, pins, .. } = &mut *self.state();
+        let policy = match &caller.rule_set {
+            None => policy,
+            Some(name) => sets.policy(name),
+        };
         let mut none = GrantSet::default();
-        let grants = answers.find_mut(principal).map_or(&mut none, |answers| &mut answers.grants);
+        let grants = answers.find_mut(&caller.principal).map_or(&mut none, |answers| &mut answers.grants);
         // No grant of this gate expires, so any time is valid.
         PermissionEvaluator { policy, grants, pins, now: self.began }.evaluate(attempt, definition)
     }
@@ -256,7 +280,7 @@ impl RuleGate {
     /// Decides without a prompt, if possible. Audits a final decision and may pin the definition of an allowed call.
     /// A deferred permission is not audited here.
     fn decide(&self, caller: &ToolCaller, tool: &Arc<ToolDescription>, arguments: &RawJson) -> RuleDecision {
-        match self.evaluate(&caller.principal, tool, arguments) {
+        match self.evaluate(caller, tool, arguments) {
             CallDecision::Allow { .. } | CallDecision::Ask { .. }
                 if tool.permission == PermissionRequirement::Deferred =>
             {

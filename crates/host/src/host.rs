@@ -462,6 +462,20 @@ impl Host {
         self.context().rules.set_rules(rules)
     }
 
+    /// Sets rules that apply to callers with this [`ToolCaller::rule_set`](wharf_tools::ToolCaller), besides the others.
+    /// A deny of either always decides; otherwise the most precise rule does.
+    ///
+    /// # Errors
+    ///
+    /// Returns a problem that makes the rules unreadable. All calls of these callers are denied then.
+    pub fn set_rule_set(
+        &self,
+        name: &str,
+        rules: Vec<wharf_policy::SourcedRule>,
+    ) -> Result<(), wharf_policy::RuleProblem> {
+        self.context().rules.set_rule_set(name, rules)
+    }
+
     /// Forgets the answers to permission prompts of a principal, for example when its session ends.
     /// [`ToolCaller::on_behalf_of`](wharf_tools::ToolCaller::on_behalf_of) sets the principal of a call.
     pub fn forget_principal(&self, principal: &wharf_tools::Principal) {

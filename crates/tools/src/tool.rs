@@ -59,6 +59,8 @@ pub struct ToolCaller {
     pub principal: Principal,
     /// A number that the caller gives the request it acts for, to recognise it in questions to the principal.
     pub request: Option<u64>,
+    /// Name of further rules that apply to the caller's calls. Without such rules at the gate, they are denied.
+    pub rule_set: Option<Arc<str>>,
 }
 
 /// The person or program on whose behalf a call is made. An answer to a prompt holds for one principal only.
@@ -98,12 +100,13 @@ impl ToolInvocation {
 impl ToolCaller {
     /// An agent that calls on its own: a person is asked if the rules require it.
     pub fn agent() -> Self {
-        Self { name: "agent".into(), consent: CallerConsent::Ask, principal: Principal::local(), request: None }
+        let (consent, principal) = (CallerConsent::Ask, Principal::local());
+        Self { name: "agent".into(), consent, principal, request: None, rule_set: None }
     }
 
     /// A person typing the call.
     pub fn person() -> Self {
-        Self { name: "person".into(), consent: CallerConsent::Given, principal: Principal::local(), request: None }
+        Self { name: "person".into(), consent: CallerConsent::Given, ..Self::agent() }
     }
 
     /// Sets the principal.

@@ -7,6 +7,7 @@ mod exposure;
 mod profiles;
 mod questions;
 mod sharing;
+mod surfaces;
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::{OnceCell, mpsc, oneshot};
 use tokio::time::sleep;
-use wharf::{Host, PromptPolicy};
+use wharf::{Host, PromptPolicy, rules_from_config};
 use wharf_config::{Config, ConfigPaths, ConfigWatcher};
 use wharf_gateway::{Gateway, GatewayAsker, InstanceKey};
 use wharf_spec::{ServerEntry, UntrustedText};
@@ -258,6 +258,7 @@ impl ServedProject {
             environment: Some(environment.clone()),
         };
         let host = start_managed(&session, &known.entries, options).await?;
+        apply_profile_rules(&session, &host, &known.config);
         let loaded = Arc::new(Mutex::new(LoadedState::new(&known)));
         let (keeper, commands) = mpsc::channel(MAX_QUEUED_COMMANDS);
         let keeping =
@@ -300,6 +301,17 @@ impl ServedProject {
 fn describe_failures(known: &LoadedConfig) -> ServerFailures {
     let reason = |failure: &Failure| UntrustedText::new(failure.error.message.as_str()).to_string();
     known.failures.iter().map(|(id, failure)| (id.clone(), reason(failure))).collect()
+}
+
+/// Sets the rules of all profiles. A profile whose rules cannot be read denies everything.
+fn apply_profile_rules(session: &CommandSession, host: &Host, config: &Config) {
+    for (name, profile) in &config.settings.profiles {
+        let Ok(profile) = profile else { continue };
+        if let Err(problem) = host.set_rule_set(name, rules_from_config(&profile.rules)) {
+            let (name, problem) = (UntrustedText::new(name), UntrustedText::new(problem.to_string()));
+            session.console.warn(format_args!("the profile {name} allows nothing: {problem}"));
+        }
+    }
 }
 
 /// Applies changes of the configuration and of the selection to a project's host.
@@ -373,6 +385,7 @@ impl ProjectKeeper {
 
     fn note_loaded(&self, managed: &ManagedHost<'_>) {
         let loaded = LoadedState::new(&managed.loaded_config());
+        apply_profile_rules(&self.session, &self.host, &loaded.config);
         *self.loaded.lock().unwrap_or_else(PoisonError::into_inner) = loaded;
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use wharf_config::{Config, GlobalSettings, ProfileSettings};
-use wharf_gateway::{NameScheme, Profile, ViewOptions};
+use wharf_gateway::{NameScheme, Profile, ToolSurface, ViewOptions};
 use wharf_spec::{ActivationState, Glob, UntrustedText};
 use wharf_terminal::config_context::server_problems_failure;
 use wharf_terminal::failure::Failure;
@@ -99,6 +99,8 @@ impl ServedView {
             .with_tools(&profile.tools)
             .without_tools(&profile.exclude_tools);
         options.principal = self.principal.as_deref().map(Into::into);
+        options.surface = if profile.searches_tools { ToolSurface::Search } else { ToolSurface::Tools };
+        options.rule_set = self.request.profile.as_deref().map(Into::into);
         let wait = profile.wait_for_answer.or(config.settings.wait_for_answer).unwrap_or_default();
         options.unasked.wait = wait.min(MAX_WAIT_FOR_ANSWER);
         options.unasked.hint = Some(if wait.is_zero() { ASK_LATER_HINT } else { ANSWER_HINT }.into());
