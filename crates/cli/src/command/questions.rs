@@ -9,11 +9,14 @@ use wharf_terminal::gateway_socket::GatewayRequest;
 use wharf_terminal::session::{CommandSession, JsonArgs};
 use wharf_terminal::style::{HEADING, NAME, QUIET, paint};
 use wharf_terminal::suggestions::suggestion;
-use wharf_terminal::table::wrap_gutter;
+use wharf_terminal::table::wrap;
 use wharf_wire::{Elicitation, JsonLimits, RawJson, View as _};
 
 use super::serve::gateway_request;
 use super::serve::open_questions::{OpenQuestion, OpenQuestionKind, OpenQuestions, parse_id};
+
+/// Maximum characters of a client's text beside other text.
+const MAX_INLINE_CHARS: usize = 60;
 
 /// Show what clients of `wharf serve` wait for
 #[derive(Debug, clap::Args)]
@@ -48,7 +51,7 @@ pub async fn run(args: &QuestionsArgs, session: &CommandSession) -> CommandResul
         session.console.say("No questions wait for an answer.");
     }
     for question in &questions.items {
-        let text = wrap_gutter(&describe(question), session.console.stdout_width());
+        let text = wrap(&describe(question), session.console.stdout_width());
         session.console.print(format_args!("{text}\n"))?;
     }
     if questions.more > 0 {
@@ -94,7 +97,8 @@ fn describe(question: &OpenQuestion) -> String {
         OpenQuestionKind::Sampling => "the use of a model, in a call of",
         OpenQuestionKind::Roots => "the roots, in a call of",
     };
-    let escape = |text: &str| UntrustedText::new(text.to_owned());
+    // Short enough that a terminal does not break it into a line of its own.
+    let escape = |text: &str| UntrustedText::new(text).truncate(MAX_INLINE_CHARS).to_string();
     let mut text = format!(
         "{}  {subject} {} on {}\n  {} {} ({}), {}\n  {} {} ago, for {} more\n",
         paint(HEADING, id),
@@ -103,7 +107,7 @@ fn describe(question: &OpenQuestion) -> String {
         paint(QUIET, "client:"),
         escape(client),
         escape(principal),
-        escape(project),
+        UntrustedText::new(project.as_str()),
         paint(QUIET, "asked:"),
         time(question.age_ms),
         time(question.time_left_ms),
