@@ -44,6 +44,12 @@ pub fn export(client: ExternalClient, servers: &[(String, Map<String, Json>)]) -
     ExportedFile { text: write(client_schema(client).format, &build_file(client, written, beside)), notes }
 }
 
+/// Returns a server as the client's file has it, if the client can use it. Used where notes are of no interest.
+pub(super) fn client_server(client: ExternalClient, id: &str, entry: &Map<String, Json>) -> Option<Map<String, Json>> {
+    let server = ServerWriter::new(client, entry).write_server().ok()?;
+    Some(add_required_members(client, id, server))
+}
+
 /// Members of the file besides the servers.
 #[derive(Default)]
 struct FileExtras {

@@ -21,6 +21,8 @@ pub struct ImportedServer {
     pub id: String,
     /// The converted entry. Empty if the server cannot be converted.
     pub entry: Map<String, Json>,
+    /// Keys that lead to the server in the file.
+    pub path: Vec<String>,
     /// Position in the file.
     pub place: TextPosition,
     /// Notes about differences.
@@ -48,13 +50,15 @@ pub fn import(
 ) -> Result<Vec<ImportedServer>, ParseFailure> {
     let tree = parse_text(text, FileFormat::from_extension(file).unwrap_or(client_schema(client).format))?;
     let mut members = Vec::new();
-    for root in roots(client, &tree, project) {
-        members.extend(members_of(root)?);
+    for (root, path) in roots(client, &tree, project) {
+        members.extend(members_of(root)?.iter().map(|member| (member, path.clone())));
     }
     let mut names = HashSet::new();
     let mut imported = Vec::new();
-    for (member, hidden) in last_duplicates(members) {
+    for (member, mut path, hidden) in last_duplicates(members) {
         let mut server = import_server(client, member, project, &mut names);
+        path.push(member.key.clone());
+        server.path = path;
         if client == ExternalClient::Gemini && is_excluded(&tree, &member.key) {
             disable(&mut server);
         }
@@ -66,19 +70,20 @@ pub fn import(
     Ok(imported)
 }
 
-/// Returns the objects that hold servers.
-fn roots<'a>(client: ExternalClient, tree: &'a ConfigNode, project: &Path) -> Vec<&'a ConfigMember> {
-    let found = |path: &&[&str]| member_at(tree, path);
-    let mut roots: Vec<_> = client_schema(client).roots.iter().filter_map(found).collect();
+/// Returns the objects that hold servers, with the keys that lead to them.
+fn roots<'a>(client: ExternalClient, tree: &'a ConfigNode, project: &Path) -> Vec<(&'a ConfigMember, Vec<String>)> {
+    let owned = |path: &[&str]| path.iter().map(|key| (*key).to_owned()).collect();
+    let find = |path: &[&str]| member_at(tree, path).map(|member| (member, owned(path)));
+    let mut roots: Vec<_> = client_schema(client).roots.iter().filter_map(|path| find(path)).collect();
     match client {
         ExternalClient::ClaudeCode => {
             let path = project.display().to_string();
-            roots.extend(member_at(tree, &["projects", &path, "mcpServers"]));
+            roots.extend(find(&["projects", &path, "mcpServers"]));
         }
         // Version 2 nests servers one level deeper. A server named `servers` has a type.
         ExternalClient::Opencode => {
-            let deeper = member_at(tree, &["mcp", "servers"]).filter(|member| member.node.member("type").is_none());
-            roots = deeper.map_or(roots, |member| vec![member]);
+            let deeper = find(&["mcp", "servers"]).filter(|(member, _)| member.node.member("type").is_none());
+            roots = deeper.map_or(roots, |root| vec![root]);
         }
         _ => {}
     }
@@ -102,19 +107,22 @@ fn members_of(root: &ConfigMember) -> Result<&[ConfigMember], ParseFailure> {
     }
 }
 
+/// A member, the keys that lead to its object, and the position of the member that it hides.
+type LastMember<'a> = (&'a ConfigMember, Vec<String>, Option<TextPosition>);
+
 /// Returns the last member of each key and the position of the one before, if any. Clients use the last duplicate.
-fn last_duplicates(members: Vec<&ConfigMember>) -> Vec<(&ConfigMember, Option<TextPosition>)> {
-    let mut places = HashMap::new();
-    let mut last: Vec<(&ConfigMember, Option<TextPosition>)> = Vec::new();
-    for member in members {
-        match places.get(&member.key) {
+fn last_duplicates(members: Vec<(&ConfigMember, Vec<String>)>) -> Vec<LastMember<'_>> {
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut last: Vec<LastMember<'_>> = Vec::new();
+    for (member, path) in members {
+        match places.get(member.key.as_str()) {
             Some(&place) => {
-                let (hidden, _): (&ConfigMember, _) = last[place];
-                last[place] = (member, Some(hidden.at));
+                let hidden = last[place].0.at;
+                last[place] = (member, path, Some(hidden));
             }
             None => {
                 places.insert(&member.key, last.len());
-                last.push((member, None));
+                last.push((member, path, None));
             }
         }
     }
@@ -140,7 +148,7 @@ fn import_server(
     let mut fields = ServerReader::new(client, project, &node);
     let entry = fields.read_entry();
     notes.append(&mut fields.notes);
-    ImportedServer { id, entry, place: member.at, notes }
+    ImportedServer { id, entry, path: Vec::new(), place: member.at, notes }
 }
 
 /// Returns a valid server name that resembles this one and is not taken.

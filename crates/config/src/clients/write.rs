@@ -31,19 +31,24 @@ fn toml(file: &Map<String, Json>) -> String {
     document.to_string()
 }
 
+/// Returns a server as a TOML table.
+pub(super) fn toml_table(fields: &Map<String, Json>) -> Table {
+    let mut table = Table::new();
+    for (name, value) in fields {
+        if let Some(value) = toml_value(value) {
+            table.insert(name, Item::Value(value));
+        }
+    }
+    table
+}
+
 fn toml_item(value: &Json) -> Item {
     let Json::Object(members) = value else { return toml_value(value).map_or(Item::None, Item::Value) };
     let mut table = Table::new();
     table.set_implicit(true);
     for (key, member) in members {
         let Json::Object(fields) = member else { continue };
-        let mut inner = Table::new();
-        for (name, value) in fields {
-            if let Some(value) = toml_value(value) {
-                inner.insert(name, Item::Value(value));
-            }
-        }
-        table.insert(key, Item::Table(inner));
+        table.insert(key, Item::Table(toml_table(fields)));
     }
     Item::Table(table)
 }
