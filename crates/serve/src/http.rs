@@ -16,8 +16,10 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -138,6 +140,8 @@ struct HttpSite {
     limits: HttpLimits,
     sessions: SessionTable,
     exchanges: Arc<Semaphore>,
+    /// Set when another process accepts the connections. Each connection closes after its next response.
+    is_leaving: AtomicBool,
 }
 
 /// The sessions of a server.
@@ -183,14 +187,34 @@ impl HttpServer {
     /// Fails if the address cannot be bound, or is not a loopback address and neither TLS nor a proxy, authentication and
     /// a public origin are given.
     pub async fn bind_exposed(address: SocketAddr, exposure: &HttpExposure, content: HttpContent) -> io::Result<Self> {
+        exposure.check(address, &content.access)?;
+        Self::from_listener(TcpListener::bind(address).await?, exposure, content)
+    }
+
+    /// Serves clients at a listener, which may be that of a process that leaves.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the listener's address cannot be read, or is not protected as [`HttpServer::bind_exposed`] demands.
+    pub fn from_listener(listener: TcpListener, exposure: &HttpExposure, content: HttpContent) -> io::Result<Self> {
         let HttpContent { form, service, access, limits } = content;
+        let address = listener.local_addr()?;
         exposure.check(address, &access)?;
-        let listener = TcpListener::bind(address).await?;
-        let (hosts, tls) = (exposure.hosts(listener.local_addr()?), exposure.tls());
+        let (hosts, tls) = (exposure.hosts(address), exposure.tls());
         let exchanges = Arc::new(Semaphore::new(limits.exchanges));
         let sessions = SessionTable::new(limits.sessions);
-        let site = Arc::new(HttpSite { service, form, hosts, access, limits, sessions, exchanges });
-        Ok(Self { listener, tls, site })
+        let is_leaving = AtomicBool::new(false);
+        let site = HttpSite { service, form, hosts, access, limits, sessions, exchanges, is_leaving };
+        Ok(Self { listener, tls, site: Arc::new(site) })
+    }
+
+    /// Returns the address and a copy of the listening socket, for a process that takes over.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the socket cannot be copied.
+    pub fn copy_listener(&self) -> io::Result<(SocketAddr, OwnedFd)> {
+        Ok((self.listener.local_addr()?, self.listener.as_fd().try_clone_to_owned()?))
     }
 
     /// Returns the URL of the server.
@@ -215,13 +239,19 @@ impl HttpServer {
     /// Serves clients until `ended` resolves. Requests in progress have a moment to finish then. The others are dropped
     /// without a response.
     pub async fn run(self, ended: impl Future<Output = ()>) {
+        self.run_until_left(std::future::pending(), ended).await;
+    }
+
+    /// Like [`HttpServer::run`], until `leaving` resolves: no connection is accepted then, open ones are closed after
+    /// their next response, and the server ends with the last one.
+    pub async fn run_until_left(self, leaving: impl Future<Output = ()>, ended: impl Future<Output = ()>) {
         let mut connections = JoinSet::new();
         let permits = Arc::new(Semaphore::new(self.site.limits.connections));
         let is_ending = watch::Sender::new(false);
         let unproven = UnprovenConnections::default();
         let mut session_check = interval(SESSION_CHECK_INTERVAL);
-        tokio::pin!(ended);
-        loop {
+        tokio::pin!(leaving, ended);
+        let has_left = loop {
             let accepted = tokio::select! {
                 accepted = accept(&self.listener, &permits) => accepted,
                 Some(_) = connections.join_next() => continue,
@@ -229,7 +259,8 @@ impl HttpServer {
                     self.site.sessions.end_idle(self.site.limits.session_idle_timeout);
                     continue;
                 }
-                () = &mut ended => break,
+                () = &mut leaving => break true,
+                () = &mut ended => break false,
             };
             match accepted {
                 Ok((stream, permit)) => {
@@ -249,11 +280,22 @@ impl HttpServer {
                     sleep(Duration::from_millis(50)).await;
                 }
             }
-        }
+        };
         drop(self.listener);
+        if has_left {
+            self.site.is_leaving.store(true, Ordering::Release);
+            tokio::select! {
+                () = &mut ended => {}
+                () = join_all(&mut connections) => return,
+            }
+        }
         is_ending.send_replace(true);
-        let _ = timeout(FLUSH_TIMEOUT, async { while connections.join_next().await.is_some() {} }).await;
+        let _ = timeout(FLUSH_TIMEOUT, join_all(&mut connections)).await;
     }
+}
+
+async fn join_all(connections: &mut JoinSet<()>) {
+    while connections.join_next().await.is_some() {}
 }
 
 /// Accepts a connection as soon as fewer than the maximum are open.
@@ -312,6 +354,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> ServedStream<S> {
             let (site, proof) = (Arc::clone(&site), Arc::clone(&proof));
             async move {
                 let response = site.respond(request, &proof).await;
+                let is_last = site.is_leaving.load(Ordering::Acquire);
+                let response = if is_last { responses::closing(response) } else { response };
                 Ok::<_, Infallible>(response.map(|body| AnsweringBody { body, _request: active }))
             }
         });

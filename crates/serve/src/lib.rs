@@ -28,5 +28,5 @@ pub use http::{
 };
 pub use message::{ClientMessage, MessageKind, error_reply};
 pub use service::{ClientConnection, Outbox, OutgoingMessage, Service};
-pub use stdio::serve_lines;
+pub use stdio::{LEAVE_LINE, serve_lines, serve_relay};
 pub use wharf_wire::{RawJson, Revision};

@@ -1,6 +1,7 @@
 //! One client on two pipes: a message per line.
 
 use std::collections::VecDeque;
+use std::future::Future;
 use std::io;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -30,6 +31,10 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum time for writing what waits when the client's input has ended.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Line that a server sends to a relay before it leaves, that the relay sends back after its last request, and that the
+/// server sends again after its last response. JSON text has no such byte.
+pub const LEAVE_LINE: &[u8] = b"\x01";
+
 /// Serves one client of either era until its input ends. Requests in progress have a few seconds to finish then, and are
 /// cancelled after that.
 ///
@@ -41,19 +46,33 @@ pub async fn serve_lines(
     input: impl AsyncBufRead + Unpin,
     output: impl AsyncWrite + Unpin,
 ) -> io::Result<()> {
+    serve_relay(service, input, output, std::future::pending()).await
+}
+
+/// Serves a client whose messages a relay passes on. When `leaving` resolves, the relay gets the [`LEAVE_LINE`]. It
+/// answers with the same line, sends no request after it, and is served until its requests are answered.
+///
+/// # Errors
+///
+/// Fails if a pipe fails, or if the client does not read its messages.
+pub async fn serve_relay(
+    service: &dyn Service,
+    mut input: impl AsyncBufRead + Unpin,
+    output: impl AsyncWrite + Unpin,
+    leaving: impl Future<Output = ()>,
+) -> io::Result<()> {
     let lines = Arc::new(LineOutbox::default());
     let mut client = PipeClient { service, out: Arc::clone(&lines), pending: Arc::default(), connection: None };
     let mut writing = pin!(lines.write_lines(output));
-    let served = async {
-        let read = client.read_lines(input).await;
-        if read.is_ok() {
-            let _ = timeout(DRAIN_TIMEOUT, client.pending.wait_until_none()).await;
-        }
-        read
+    let announcing = async {
+        leaving.await;
+        lines.announce_leave();
+        std::future::pending::<()>().await;
     };
     let served = tokio::select! {
-        read = served => Ok(read),
+        read = client.serve(&mut input) => Ok(read),
         written = &mut writing => Err(written),
+        () = announcing => return Ok(()),
     };
     let read = match served {
         Ok(read) => read,
@@ -82,11 +101,36 @@ enum PipeConnection {
     Stateless(Arc<dyn ClientConnection>),
 }
 
+/// The reason to read no more lines.
+enum ReadEnd {
+    Input,
+    /// A relay sends no more requests.
+    Left,
+}
+
 impl PipeClient<'_> {
-    async fn read_lines(&mut self, mut input: impl AsyncBufRead + Unpin) -> io::Result<()> {
+    /// Handles messages until no more requests come and those in progress are answered.
+    async fn serve(&mut self, input: &mut (impl AsyncBufRead + Unpin)) -> io::Result<()> {
+        let pending = Arc::clone(&self.pending);
+        if matches!(self.read_lines(input).await?, ReadEnd::Left) {
+            // Answers to the server's own requests still come.
+            tokio::select! {
+                read = self.read_lines(input) => drop(read?),
+                () = pending.wait_until_none() => {
+                    self.out.announce_leave();
+                    return Ok(());
+                }
+            }
+        }
+        let _ = timeout(DRAIN_TIMEOUT, pending.wait_until_none()).await;
+        Ok(())
+    }
+
+    async fn read_lines(&mut self, input: &mut (impl AsyncBufRead + Unpin)) -> io::Result<ReadEnd> {
         loop {
-            match read_line(&mut input, MAX_LINE_BYTES).await? {
-                InputLine::End => return Ok(()),
+            match read_line(input, MAX_LINE_BYTES).await? {
+                InputLine::End => return Ok(ReadEnd::Input),
+                InputLine::Whole(line) if line == LEAVE_LINE && self.out.is_leaving() => return Ok(ReadEnd::Left),
                 InputLine::TooLong => {
                     let complaint = format!("a line may have {MAX_LINE_BYTES} bytes at most");
                     self.out.send(error_reply(&Value::Null, code::INVALID_REQUEST, &complaint));
@@ -237,9 +281,21 @@ struct LineOutboxState {
     waiting: VecDeque<Bytes>,
     bytes: usize,
     is_closed: bool,
+    is_leaving: bool,
 }
 
 impl LineOutbox {
+    /// Sends the [`LEAVE_LINE`].
+    fn announce_leave(&self) {
+        self.state().is_leaving = true;
+        self.send(OutgoingMessage { text: Bytes::from_static(LEAVE_LINE), is_response: false, error_code: None });
+    }
+
+    /// Reports whether the [`LEAVE_LINE`] has been sent.
+    fn is_leaving(&self) -> bool {
+        self.state().is_leaving
+    }
+
     fn state(&self) -> MutexGuard<'_, LineOutboxState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

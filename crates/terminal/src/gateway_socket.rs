@@ -5,6 +5,7 @@
 //! speaks MCP on the same connection.
 
 mod message;
+mod takeover;
 
 use std::fs::Permissions;
 use std::io;
@@ -22,7 +23,10 @@ use wharf_store::{LockError, LockFile, create_private_directory};
 use crate::control::sockets::{check_private, effective_uid, socket_directory};
 use crate::session::CommandSession;
 
-pub use message::{AttachRequest, GatewayReply, GatewayRequest, RequestLine, ViewRequest};
+pub use message::{
+    AttachRequest, GatewayReply, GatewayRequest, RequestLine, SOCKET_PROTOCOL, TakeoverRequest, ViewRequest,
+};
+pub use takeover::{GatewayTakeover, TakeoverStart, offer_listeners, wait_for_commit};
 
 const SOCKET_FILE: &str = "gateway.socket";
 const LOCK_FILE: &str = "gateway.lock";
@@ -44,8 +48,15 @@ pub struct GatewayPlace {
 pub struct GatewayListener {
     /// Listens for clients.
     pub listener: UnixListener,
-    _file: GatewaySocketFile,
+    file: GatewaySocketFile,
     _lock: LockFile,
+}
+
+impl GatewayListener {
+    /// Releases the lock and leaves the socket to the process that has taken it over.
+    pub fn hand_over(mut self) {
+        self.file.0 = None;
+    }
 }
 
 /// A connection to a running gateway after its reply.
@@ -56,11 +67,14 @@ pub struct GatewayConnection {
     pub reply: GatewayReply,
 }
 
-struct GatewaySocketFile(PathBuf);
+/// The file of the socket, removed on drop.
+struct GatewaySocketFile(Option<PathBuf>);
 
 impl Drop for GatewaySocketFile {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        if let Some(path) = &self.0 {
+            let _ = std::fs::remove_file(path);
+        }
     }
 }
 
@@ -102,7 +116,7 @@ impl GatewayPlace {
         create_private_directory(&self.directory).map_err(failed)?;
         let lock = LockFile::acquire(&lock, Duration::ZERO)?;
         let listener = bind(&path).map_err(failed)?;
-        Ok(GatewayListener { listener, _file: GatewaySocketFile(path.clone()), _lock: lock })
+        Ok(GatewayListener { listener, file: GatewaySocketFile(Some(path.clone())), _lock: lock })
     }
 
     /// Connects to the running gateway, sends a request and waits for the reply. `None` if no gateway runs, or it ended
@@ -114,6 +128,12 @@ impl GatewayPlace {
     }
 
     async fn connect_and_ask(&self, request: GatewayRequest) -> io::Result<GatewayConnection> {
+        let mut stream = BufReader::new(self.connect_and_send(request).await?);
+        let line = read_first_line(&mut stream).await?;
+        Ok(GatewayConnection { reply: serde_json::from_slice(&line)?, stream })
+    }
+
+    async fn connect_and_send(&self, request: GatewayRequest) -> io::Result<UnixStream> {
         check_private(&self.directory)?;
         let mut stream = UnixStream::connect(self.file(SOCKET_FILE)).await?;
         if stream.peer_cred()?.uid() != effective_uid() {
@@ -122,9 +142,7 @@ impl GatewayPlace {
         let mut line = serde_json::to_vec(&RequestLine::new(request))?;
         line.push(b'\n');
         stream.write_all(&line).await?;
-        let mut stream = BufReader::new(stream);
-        let line = read_first_line(&mut stream).await?;
-        Ok(GatewayConnection { reply: serde_json::from_slice(&line)?, stream })
+        Ok(stream)
     }
 }
 

@@ -8,8 +8,12 @@ mod gateway_process;
 mod http;
 pub mod open_questions;
 mod project;
+mod relay;
+mod relay_lines;
 mod status;
+mod takeover;
 mod token;
+mod transcript;
 mod view;
 mod view_cache;
 
@@ -59,6 +63,7 @@ Examples:
   wharf serve --print-config cursor > .cursor/mcp.json
   wharf serve --status
   wharf serve --stop
+  wharf serve --upgrade
   wharf tools --stdio \"wharf serve\"")]
 pub struct ServeArgs {
     /// Serve Streamable HTTP on an address such as 127.0.0.1:8089; port 0 picks a free port. Other machines are served with
@@ -94,6 +99,9 @@ pub struct ServeArgs {
     /// End the gateway that runs for you
     #[arg(long, conflicts_with_all = ["http", "servers", "stay", "alone"])]
     stop: bool,
+    /// Replace the gateway in the background that runs for you by one of this version; its clients notice nothing
+    #[arg(long, conflicts_with_all = ["http", "servers", "stay", "alone", "status", "stop", "print_config"])]
+    upgrade: bool,
     /// With --status: write one JSON document instead of text
     #[arg(long, requires = "status", help_heading = "Output")]
     json: bool,
@@ -137,6 +145,7 @@ pub async fn run(args: &ServeArgs, session: &CommandSession) -> CommandResult {
         None if let Err(failure) = session.configuration.config() => Err(failure),
         None if args.status => status::show(session).await,
         None if args.stop => status::stop(session).await,
+        None if args.upgrade => attach::upgrade(session).await,
         None => serve(args, session).await,
     };
     served.map(|()| CommandEnding::Fine)
@@ -170,12 +179,12 @@ async fn serve(args: &ServeArgs, session: &CommandSession) -> Result<(), Failure
     } else {
         let mut request = AttachRequest::new(&session.environment, view.clone());
         request.stay = args.stay;
-        let attached = attach::attach(session, request).await;
+        let attached = attach::attach(session, request.clone()).await;
         let explain = |reason: &String| session.console.say(format_args!("serving this client alone: {reason}"));
-        attached.inspect_err(explain).ok()
+        attached.inspect_err(explain).ok().map(|client| (request, client))
     };
     match attached {
-        Some(client) => client.relay().await,
+        Some((request, client)) => relay::relay(session, request, client).await,
         None => serve_alone(session, &view).await,
     }
 }

@@ -8,6 +8,7 @@ mod profiles;
 mod questions;
 mod sharing;
 mod surfaces;
+mod upgrade;
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;

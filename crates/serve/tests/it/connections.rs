@@ -127,3 +127,40 @@ async fn slow_head_ends_the_connection() {
         assert!(ended.is_err() || !rest.starts_with(b"HTTP/1.1 200"), "{start:?}");
     }
 }
+
+/// Another process accepts the connections of a server that leaves. Open ones are served once more.
+#[tokio::test]
+async fn server_that_leaves_closes_a_connection_after_its_next_response() {
+    let service = Arc::new(TestService::default());
+    let access = || ClientAccess::token("secret");
+    let limits = HttpLimits::default;
+    let bound = HttpServer::bind("127.0.0.1:0".parse().unwrap(), HttpForm::Streamable, service, access(), limits());
+    let server = bound.await.unwrap();
+    let (address, listener) = server.copy_listener().unwrap();
+    let (leave, leaving) = tokio::sync::oneshot::channel::<()>();
+    let leaving = async { drop(leaving.await) };
+    let serving = tokio::spawn(server.run_until_left(leaving, std::future::pending()));
+    let running = RunningServer { address: address.to_string(), serving };
+    let mut stream = running.connect().await;
+    stream.write_all(running.request(TOKEN, "initialize").as_bytes()).await.unwrap();
+    let mut first = vec![0; 4096];
+    let read = stream.read(&mut first).await.unwrap();
+    assert!(!String::from_utf8_lossy(&first[..read]).contains("connection: close"));
+    leave.send(()).unwrap();
+    // In the queue of the listener until the other process accepts it.
+    let waiting = tokio::spawn({
+        let next = RunningServer { address: address.to_string(), serving: tokio::spawn(async {}) };
+        async move { next.post(TOKEN, "initialize").await }
+    });
+    stream.write_all(running.request(TOKEN, "initialize").as_bytes()).await.unwrap();
+    let mut last = String::new();
+    timeout(DEADLINE, stream.read_to_string(&mut last)).await.unwrap().unwrap();
+    assert!(last.starts_with("HTTP/1.1 200 ") && last.contains("connection: close"), "{last}");
+    let mut running = running;
+    timeout(DEADLINE, &mut running.serving).await.unwrap().unwrap();
+    let listener = tokio::net::TcpListener::from_std(listener.into()).unwrap();
+    let service = Arc::new(TestService::default());
+    let server = HttpServer::from_listener(listener, HttpForm::Streamable, service, access(), limits()).unwrap();
+    let _running = RunningServer { address: String::new(), serving: tokio::spawn(server.run(std::future::pending())) };
+    assert!(timeout(DEADLINE, waiting).await.unwrap().unwrap().starts_with("HTTP/1.1 200 "));
+}

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf, split};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-use wharf_serve::serve_lines;
+use wharf_serve::{LEAVE_LINE, serve_lines, serve_relay};
 
 use crate::service::TestService;
 
@@ -78,4 +78,33 @@ async fn malformed_result_costs_its_own_request_an_error() {
     let refused = client.next().await.unwrap();
     assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(2), &json!(-32603)));
     assert_eq!(client.next().await.unwrap()["result"], json!({}));
+}
+
+/// A request that the relay sent before it knew is answered, also if its answer takes long.
+#[tokio::test(start_paused = true)]
+async fn server_that_leaves_answers_what_a_relay_has_sent() {
+    let service = TestService::default();
+    let (own, theirs) = tokio::io::duplex(1 << 16);
+    let (leave, leaving) = tokio::sync::oneshot::channel::<()>();
+    let served = service.clone();
+    let serving = tokio::spawn(async move {
+        let (input, output) = split(theirs);
+        serve_relay(&served, BufReader::new(input), output, async { drop(leaving.await) }).await
+    });
+    let (input, output) = split(own);
+    let mut client = PipeClient { lines: BufReader::new(input).lines(), output, serving };
+    client.output.write_all(b"\x01\n").await.unwrap();
+    assert_eq!(client.next().await.unwrap()["error"]["code"], -32700, "the server does not leave yet");
+    client.send(1, "initialize").await;
+    assert_eq!(client.next().await.unwrap()["id"], 1);
+    leave.send(()).unwrap();
+    assert_eq!(client.lines.next_line().await.unwrap().unwrap().as_bytes(), LEAVE_LINE);
+    client.send(2, "later").await;
+    client.output.write_all(b"\x01\n").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    service.release.notify_one();
+    assert_eq!(client.next().await.unwrap()["id"], 2);
+    assert_eq!(client.lines.next_line().await.unwrap().unwrap().as_bytes(), LEAVE_LINE);
+    assert!(client.lines.next_line().await.unwrap().is_none());
+    client.serving.await.unwrap().unwrap();
 }

@@ -1,16 +1,23 @@
 //! The first lines of a connection to a gateway.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wharf_spec::Environment;
 
+/// Version of the messages at the socket, for requests that cross versions of `wharf`.
+pub const SOCKET_PROTOCOL: u32 = 1;
+
 /// The first line of a client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestLine {
-    /// Version of the client's `wharf`. A gateway of another version refuses the request.
+    /// Version of the client's `wharf`. A gateway of another version refuses requests that do not cross versions.
     pub version: String,
+    /// Version of the messages.
+    #[serde(default)]
+    pub protocol: u32,
     /// What the client wants.
     pub request: GatewayRequest,
 }
@@ -37,6 +44,26 @@ pub enum GatewayRequest {
     },
     /// End.
     Stop,
+    /// Hand over the listening sockets to this process.
+    TakeOver(TakeoverRequest),
+}
+
+impl GatewayRequest {
+    /// Reports whether gateways of other versions carry it out: those that replace one version by another.
+    pub fn crosses_versions(&self) -> bool {
+        match self {
+            Self::Attach(request) => request.is_moving,
+            Self::Status => false,
+            Self::Stop | Self::TakeOver(_) => true,
+        }
+    }
+}
+
+/// What a process that replaces a gateway serves.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TakeoverRequest {
+    /// Address over HTTP. The gateway refuses if it is not its own.
+    pub address: Option<SocketAddr>,
 }
 
 /// What the servers of a client depend on.
@@ -50,6 +77,9 @@ pub struct AttachRequest {
     pub view: ViewRequest,
     /// Keep the gateway running after the last client.
     pub stay: bool,
+    /// Set for a client of a gateway that has been replaced.
+    #[serde(default)]
+    pub is_moving: bool,
 }
 
 /// How a client sees the servers of its project.
@@ -81,6 +111,14 @@ pub enum GatewayReply {
         /// The result.
         result: Value,
     },
+    /// The listening sockets come with this reply: the one of attached clients, then that of clients over HTTP, if there
+    /// is one.
+    Offered {
+        /// Process of the gateway.
+        pid: u32,
+        /// Reports whether the gateway keeps running after the last client.
+        stays: bool,
+    },
     /// The gateway cannot do this.
     Refused {
         /// The reason, as a sentence without a full stop.
@@ -91,7 +129,7 @@ pub enum GatewayReply {
 impl RequestLine {
     /// A request of this version of `wharf`.
     pub fn new(request: GatewayRequest) -> Self {
-        Self { version: env!("CARGO_PKG_VERSION").to_owned(), request }
+        Self { version: env!("CARGO_PKG_VERSION").to_owned(), protocol: SOCKET_PROTOCOL, request }
     }
 }
 
@@ -102,7 +140,7 @@ impl AttachRequest {
             Some((name.to_str()?.to_owned(), value.to_str()?.to_owned()))
         };
         let variables = environment.env.iter().filter_map(text).collect();
-        Self { cwd: environment.cwd.clone(), variables, view, stay: false }
+        Self { cwd: environment.cwd.clone(), variables, view, stay: false, is_moving: false }
     }
 
     /// Returns the environment of the client.

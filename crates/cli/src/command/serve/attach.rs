@@ -1,21 +1,22 @@
 //! Attaches a client on stdin and stdout to the gateway that runs for this user, and starts one if none runs.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead as _, Cursor};
+use std::io::{self, BufRead as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::pin::pin;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader, copy, copy_buf};
+use tokio::io::BufReader;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 use wharf_spec::UntrustedText;
+use wharf_store::LockFile;
 use wharf_terminal::failure::{Failure, FailureKind};
-use wharf_terminal::gateway_socket::{AttachRequest, GatewayConnection, GatewayPlace, GatewayReply, GatewayRequest};
-use wharf_terminal::protocol_pipes;
+use wharf_terminal::gateway_socket::{
+    AttachRequest, GatewayConnection, GatewayPlace, GatewayReply, GatewayRequest, TakeoverStart,
+};
 use wharf_terminal::session::CommandSession;
 
 use super::BackgroundStep;
@@ -25,15 +26,14 @@ use super::gateway_process::READY_LINE;
 const MAX_ATTEMPTS: usize = 3;
 /// Maximum time for the start of a gateway, by this process or another.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
-/// Maximum time for the last messages of a gateway after the client has ended its input.
-const LAST_MESSAGES_TIMEOUT: Duration = Duration::from_secs(5);
 /// File with the messages of a gateway in the background.
 const LOG_FILE: &str = "serve.log";
 
 /// A connection to the gateway, on which MCP is spoken.
 pub struct AttachedClient {
-    stream: BufReader<UnixStream>,
-    pid: u32,
+    pub stream: BufReader<UnixStream>,
+    /// Process of the gateway.
+    pub pid: u32,
 }
 
 /// Attaches to the running gateway, starting one if necessary.
@@ -43,16 +43,14 @@ pub struct AttachedClient {
 /// Returns the reason to serve without a gateway.
 pub async fn attach(session: &CommandSession, request: AttachRequest) -> Result<AttachedClient, String> {
     let place = GatewayPlace::new(session).ok_or("there is neither a runtime directory nor a state directory")?;
-    let log = session.configuration.state.as_deref().map(|state| state.join(LOG_FILE));
+    let log = log_file(session);
     let request = GatewayRequest::Attach(Box::new(request));
     for _ in 0..MAX_ATTEMPTS {
         if let Some(connection) = place.request(request.clone()).await {
             return accept_reply(session, connection);
         }
         // Another process may be starting one. It has the lock then.
-        let (locking, log) = (place.clone(), log.clone());
-        let lock = wharf_threads::run_blocking(move || locking.lock_start(START_TIMEOUT)).await;
-        let lock = lock.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+        let (lock, log) = (lock_start(&place).await?, log.clone());
         if let Some(connection) = place.request(request.clone()).await {
             return accept_reply(session, connection);
         }
@@ -71,14 +69,51 @@ pub async fn attach(session: &CommandSession, request: AttachRequest) -> Result<
 fn accept_reply(session: &CommandSession, connection: GatewayConnection) -> Result<AttachedClient, String> {
     match connection.reply {
         GatewayReply::Attached { pid, warnings } => {
-            for warning in warnings {
-                session.console.warn(UntrustedText::new(warning));
-            }
+            warnings.into_iter().for_each(|warning| session.console.warn(UntrustedText::new(warning)));
             Ok(AttachedClient { stream: connection.stream, pid })
         }
         GatewayReply::Refused { reason } => Err(UntrustedText::new(reason).to_string()),
-        GatewayReply::Done { .. } => Err("the gateway did not understand the request".to_owned()),
+        GatewayReply::Done { .. } | GatewayReply::Offered { .. } => {
+            Err("the gateway did not understand the request".to_owned())
+        }
     }
+}
+
+/// Replaces the running gateway in the background by one of this version.
+///
+/// # Errors
+///
+/// Fails if none is running, or it cannot be replaced.
+pub async fn upgrade(session: &CommandSession) -> Result<(), Failure> {
+    let no_gateway = || Failure::new(FailureKind::Unreachable, "no gateway is running");
+    let place = GatewayPlace::new(session).ok_or_else(no_gateway)?;
+    let _starting = lock_start(&place).await.map_err(Failure::other)?;
+    let replaced = match place.begin_takeover(None).await {
+        TakeoverStart::NoGateway => return Err(no_gateway()),
+        TakeoverStart::Refused(reason) => return Err(Failure::usage(UntrustedText::new(reason))),
+        // The new gateway asks again.
+        TakeoverStart::Offered(takeover) => takeover.pid,
+    };
+    let log = log_file(session);
+    let started = wharf_threads::run_blocking(move || start_gateway(log.as_deref())).await;
+    started.and_then(|started| started).map_err(Failure::other)?;
+    session.console.say(format_args!("replaced the gateway (process {replaced})"));
+    Ok(())
+}
+
+/// Takes the lock for starting or replacing a gateway.
+///
+/// # Errors
+///
+/// Returns the reason if another process keeps it.
+pub async fn lock_start(place: &GatewayPlace) -> Result<LockFile, String> {
+    let place = place.clone();
+    let lock = wharf_threads::run_blocking(move || place.lock_start(START_TIMEOUT)).await;
+    lock.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+}
+
+fn log_file(session: &CommandSession) -> Option<PathBuf> {
+    session.configuration.state.as_deref().map(|state| state.join(LOG_FILE))
 }
 
 /// Starts a gateway in the background and waits until it listens. Blocks.
@@ -128,60 +163,4 @@ fn log_output(log: Option<&Path>) -> Stdio {
         OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(path)
     };
     log.and_then(|path| open(path).ok()).map_or_else(Stdio::null, Stdio::from)
-}
-
-impl AttachedClient {
-    /// Relays messages in both directions until the client ends its input.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the gateway ends before the client, or a pipe fails.
-    pub async fn relay(self) -> Result<(), Failure> {
-        let mut input = protocol_pipes::input().map_err(Failure::other)?;
-        let (mut output, written) = protocol_pipes::output().map_err(Failure::other)?;
-        let early = Cursor::new(self.stream.buffer().to_vec());
-        let (read, mut write) = self.stream.into_inner().into_split();
-        let sending = async {
-            if copy_buf(&mut input, &mut write).await.is_err() {
-                // The gateway reads no more. What it still writes tells the end.
-                std::future::pending::<()>().await;
-            }
-            // The gateway answers what it can still answer, and closes the connection.
-            let _ = write.shutdown().await;
-        };
-        let receiving = async {
-            let _ = copy(&mut early.chain(read), &mut output).await;
-            drop(output);
-        };
-        let (mut receiving, mut written) = (pin!(receiving), pin!(written));
-        let ended = tokio::select! {
-            biased;
-            () = sending => RelayEnd::Client,
-            () = &mut receiving => RelayEnd::Gateway,
-            _ = &mut written => RelayEnd::Output,
-        };
-        match ended {
-            RelayEnd::Client => {
-                let _ = timeout(LAST_MESSAGES_TIMEOUT, async { tokio::join!(receiving, written) }).await;
-                Ok(())
-            }
-            RelayEnd::Output => Ok(()),
-            RelayEnd::Gateway => {
-                let _ = timeout(LAST_MESSAGES_TIMEOUT, written).await;
-                let message =
-                    format!("the gateway (process {}) has ended; calls in progress may have executed", self.pid);
-                Err(Failure::new(FailureKind::Unreachable, message)
-                    .with_hint("connect again: the next `wharf serve` starts a new gateway"))
-            }
-        }
-    }
-}
-
-/// The side that ended a relay.
-enum RelayEnd {
-    Client,
-    /// The gateway closed the connection.
-    Gateway,
-    /// The client no longer reads.
-    Output,
 }

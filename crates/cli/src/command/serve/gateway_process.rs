@@ -1,10 +1,12 @@
 //! The gateway that serves all clients of this user: attached ones at a socket, and others over HTTP.
 
+use std::future::Future;
 use std::io::{Cursor, Write as _};
-use std::os::fd::AsFd as _;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Once};
+use std::sync::{Arc, Once, OnceLock};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -14,13 +16,13 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use wharf_serve::{RequestDrain, Service, serve_lines};
+use wharf_serve::{RequestDrain, Service, serve_relay};
 use wharf_spec::UntrustedText;
 use wharf_terminal::config_context::ConfigArgs;
 use wharf_terminal::console::Console;
 use wharf_terminal::failure::Failure;
 use wharf_terminal::gateway_socket::{
-    AttachRequest, GatewayListener, GatewayPlace, GatewayReply, GatewayRequest, RequestLine, is_same_user,
+    AttachRequest, GatewayListener, GatewayReply, GatewayRequest, RequestLine, SOCKET_PROTOCOL, is_same_user,
     read_first_line,
 };
 use wharf_terminal::session::CommandSession;
@@ -28,6 +30,7 @@ use wharf_terminal::session::CommandSession;
 use super::open_questions;
 use super::project::ProjectTable;
 use super::status::GatewayStatus;
+use super::takeover;
 
 /// Maximum number of clients at the socket.
 const MAX_CLIENTS: usize = 1024;
@@ -44,6 +47,9 @@ const STAY_LINGER_TIME: Duration = Duration::from_mins(10);
 
 /// Maximum time for requests in progress when a gateway ends, by default.
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(30);
+
+/// Time for which a gateway that is replaced serves requests on idle connections over HTTP.
+const IDLE_CONNECTION_TIME: Duration = Duration::from_secs(2);
 
 /// Maximum time for the last messages to clients.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -69,6 +75,16 @@ pub struct GatewayProcess {
     is_stopped: watch::Sender<bool>,
     /// Becomes true when all connections end.
     is_closing: watch::Sender<bool>,
+    /// Becomes true when another process has taken over the listening sockets.
+    is_replaced: watch::Sender<bool>,
+    attached_listener: OnceLock<std::os::unix::net::UnixListener>,
+    http_listener: OnceLock<(SocketAddr, OwnedFd)>,
+}
+
+/// The listening sockets of a gateway.
+pub struct ServedListeners<'a> {
+    pub attached: &'a std::os::unix::net::UnixListener,
+    pub http: Option<&'a (SocketAddr, OwnedFd)>,
 }
 
 /// An event of the accept loop.
@@ -77,6 +93,8 @@ enum ProcessEvent {
     Left,
     /// A signal or a request ends the gateway.
     Stopped,
+    /// Another process has taken over.
+    Replaced,
     /// No client came.
     Unused,
 }
@@ -87,10 +105,11 @@ enum ProcessEvent {
 ///
 /// Fails if the socket cannot be created.
 pub async fn run_background(session: &CommandSession) -> Result<(), Failure> {
-    let place = GatewayPlace::new(session).ok_or_else(|| Failure::other("no directory for the socket"))?;
-    let listener = wharf_threads::run_blocking(move || place.listen()).await.map_err(Failure::other)?;
-    let listener = listener.map_err(Failure::other)?;
+    let (listener, stays) = takeover::listen_in_background(session).await?;
     let process = Arc::new(GatewayProcess::new(session, DEFAULT_GRACE));
+    if stays {
+        process.stay();
+    }
     // The process that waits for this may be gone.
     let mut stdout = std::io::stdout();
     let _ = writeln!(stdout, "{READY_LINE}").and_then(|()| stdout.flush());
@@ -113,7 +132,39 @@ impl GatewayProcess {
             signal: session.handle_signal(),
             is_stopped: watch::Sender::default(),
             is_closing: watch::Sender::default(),
+            is_replaced: watch::Sender::default(),
+            attached_listener: OnceLock::new(),
+            http_listener: OnceLock::new(),
         }
+    }
+
+    /// Sets the listening socket of clients over HTTP, which another process may take over.
+    pub fn set_http_listener(&self, listener: (SocketAddr, OwnedFd)) {
+        let _ = self.http_listener.set(listener);
+    }
+
+    /// Returns the listening sockets.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason if they cannot be handed over.
+    pub fn listeners(&self) -> Result<ServedListeners<'_>, String> {
+        let is_leaving = *self.is_replaced.borrow() || *self.is_stopped.borrow() || *self.signal.borrow();
+        match self.attached_listener.get() {
+            Some(attached) if !is_leaving => Ok(ServedListeners { attached, http: self.http_listener.get() }),
+            _ => Err("the running gateway is ending".to_owned()),
+        }
+    }
+
+    /// Leaves the clients to the process that has taken over the listening sockets.
+    pub fn leave(&self) {
+        self.console.say("another process has taken over; requests in progress are still answered");
+        self.is_replaced.send_replace(true);
+    }
+
+    /// Waits until another process has taken over the listening sockets.
+    pub async fn wait_for_replacement(&self) {
+        let _ = self.is_replaced.subscribe().wait_for(|is_replaced| *is_replaced).await;
     }
 
     /// Keeps the gateway running after the last client.
@@ -135,12 +186,31 @@ impl GatewayProcess {
         self.drain.wrap(Arc::new(service))
     }
 
-    /// Waits for the end: a signal or a client, then the requests in progress, within their grace. New requests are
-    /// refused meanwhile.
+    /// Waits for the end: a signal, a client or another process, then the requests in progress, within their grace. New
+    /// requests are refused meanwhile, unless another process has taken over.
     pub async fn wait_for_end(&self) {
-        self.wait_for_stop().await;
-        self.drain.begin();
-        if timeout(self.grace, self.drain.wait_until_idle()).await.is_err() {
+        tokio::select! {
+            () = self.wait_for_stop() => {
+                self.drain.begin();
+                self.wait_within_grace(self.drain.wait_until_idle()).await;
+            }
+            () = self.wait_until_left() => {}
+        }
+    }
+
+    /// Waits until another process has taken over and the requests in progress have ended.
+    async fn wait_until_left(&self) {
+        self.wait_for_replacement().await;
+        let left = async {
+            // A connection of a client is closed after the next request on it.
+            sleep(IDLE_CONNECTION_TIME).await;
+            self.drain.wait_until_idle().await;
+        };
+        self.wait_within_grace(left).await;
+    }
+
+    async fn wait_within_grace(&self, idle: impl Future<Output = ()>) {
+        if timeout(self.grace, idle).await.is_err() {
             let warn = || self.console.warn("requests in progress did not finish in time and are cancelled");
             self.late_requests.call_once(warn);
         }
@@ -150,7 +220,8 @@ impl GatewayProcess {
         GatewayStatus { stays: self.stays(), projects: self.projects.status() }
     }
 
-    fn stays(&self) -> bool {
+    /// Reports whether the gateway keeps running after the last client.
+    pub fn stays(&self) -> bool {
         self.stays.load(Ordering::Relaxed)
     }
 
@@ -161,6 +232,7 @@ impl GatewayProcess {
     /// Fails if the socket cannot be used.
     pub async fn serve(self: &Arc<Self>, listening: GatewayListener) -> Result<(), Failure> {
         let listener = listening.listener.try_clone().and_then(UnixListener::from_std).map_err(Failure::other)?;
+        let _ = listening.listener.try_clone().map(|copy| self.attached_listener.set(copy));
         let mut connections = JoinSet::new();
         let mut has_had_client = false;
         loop {
@@ -169,6 +241,7 @@ impl GatewayProcess {
                 accepted = listener.accept() => ProcessEvent::Came(accepted.map(|(stream, _)| stream)),
                 Some(_) = connections.join_next() => ProcessEvent::Left,
                 () = self.wait_for_stop() => ProcessEvent::Stopped,
+                () = self.wait_for_replacement() => ProcessEvent::Replaced,
                 () = sleep(FIRST_CLIENT_TIMEOUT), if is_unused => ProcessEvent::Unused,
             };
             match event {
@@ -182,14 +255,18 @@ impl GatewayProcess {
                 }
                 ProcessEvent::Left if !connections.is_empty() || self.stays() => {}
                 ProcessEvent::Left | ProcessEvent::Unused => return Ok(()),
-                ProcessEvent::Stopped => break,
+                // The next client starts a new gateway.
+                ProcessEvent::Stopped => break drop(listening),
+                ProcessEvent::Replaced => break listening.hand_over(),
             }
         }
-        // The next client starts a new gateway.
-        drop((listener, listening));
-        self.wait_for_end().await;
+        drop(listener);
+        tokio::select! {
+            () = self.wait_for_end() => {}
+            () = join_all(&mut connections) => return Ok(()),
+        }
         self.is_closing.send_replace(true);
-        let _ = timeout(CLOSE_TIMEOUT, async { while connections.join_next().await.is_some() {} }).await;
+        let _ = timeout(CLOSE_TIMEOUT, join_all(&mut connections)).await;
         Ok(())
     }
 
@@ -209,7 +286,7 @@ impl GatewayProcess {
         }
         send_reply(&mut stream, &GatewayReply::Attached { pid: std::process::id(), warnings }).await;
         self.serve_stream(&*self.drainable(gateway), stream).await;
-        if !*self.is_closing.borrow() {
+        if !*self.is_closing.borrow() && !*self.is_replaced.borrow() {
             lease.release(if self.stays() { STAY_LINGER_TIME } else { LINGER_TIME }).await;
         }
     }
@@ -222,7 +299,8 @@ impl GatewayProcess {
         let stream = stream.into_inner();
         let Ok(input_end) = stream.as_fd().try_clone_to_owned() else { return };
         let (input, output) = stream.into_split();
-        let mut serving = pin!(serve_lines(service, BufReader::new(early.chain(input)), output));
+        let input = BufReader::new(early.chain(input));
+        let mut serving = pin!(serve_relay(service, input, output, self.wait_for_replacement()));
         let mut is_closing = self.is_closing.subscribe();
         let closing = async { drop(is_closing.wait_for(|is_closing| *is_closing).await) };
         // A client that is cut off sees the end of its stream, so errors need no report.
@@ -234,6 +312,10 @@ impl GatewayProcess {
         let _ = rustix::net::shutdown(&input_end, rustix::net::Shutdown::Read);
         let _ = serving.await;
     }
+}
+
+async fn join_all(connections: &mut JoinSet<()>) {
+    while connections.join_next().await.is_some() {}
 }
 
 /// Counts a client while it exists.
@@ -257,6 +339,12 @@ async fn serve_client(process: Arc<GatewayProcess>, stream: UnixStream) {
     match parse_request(&line) {
         Ok(_) if is_full => send_reply(&mut stream, &refused("the gateway has too many clients")).await,
         Ok(GatewayRequest::Attach(request)) => process.serve_attached(&request, stream).await,
+        Ok(GatewayRequest::TakeOver(request)) => {
+            let mut stream = stream.into_inner();
+            if let Err(reason) = takeover::offer(&process, &request, &mut stream).await {
+                send_reply(&mut BufReader::new(stream), &refused(reason)).await;
+            }
+        }
         Ok(GatewayRequest::Status) => send_reply(&mut stream, &done(json!(process.status()))).await,
         Ok(GatewayRequest::Questions { id }) => {
             send_reply(&mut stream, &done(json!(open_questions::list(&process.projects, id)))).await;
@@ -296,15 +384,24 @@ fn parse_request(line: &[u8]) -> Result<GatewayRequest, String> {
     #[derive(Deserialize)]
     struct ClientVersion {
         version: String,
+        #[serde(default)]
+        protocol: u32,
     }
-    let client: ClientVersion = serde_json::from_slice(line).map_err(|_| "the request is not valid".to_owned())?;
+    let invalid = |_| "the request is not valid".to_owned();
+    let client: ClientVersion = serde_json::from_slice(line).map_err(invalid)?;
     let own = env!("CARGO_PKG_VERSION");
-    if client.version != own {
-        let version = UntrustedText::new(client.version);
-        return Err(format!("the running gateway is of version {own}, and this is version {version}"));
+    let is_same = client.version == own;
+    let version = UntrustedText::new(client.version);
+    let other_version = || format!("the running gateway is of version {own}, and this is version {version}");
+    if !is_same && client.protocol != SOCKET_PROTOCOL {
+        return Err(other_version());
     }
-    let line: RequestLine = serde_json::from_slice(line).map_err(|_| "the request is not valid".to_owned())?;
-    Ok(line.request)
+    let line: RequestLine =
+        serde_json::from_slice(line).map_err(|error| if is_same { invalid(error) } else { other_version() })?;
+    match is_same || line.request.crosses_versions() {
+        true => Ok(line.request),
+        false => Err(format!("{}; `wharf serve --upgrade` replaces it", other_version())),
+    }
 }
 
 #[cfg(test)]
@@ -313,13 +410,31 @@ mod tests {
 
     #[test]
     fn request_of_another_version_is_refused() {
-        let line = |version: &str| format!(r#"{{"version":{version:?},"request":"stop"}}"#);
-        assert_eq!(parse_request(line(env!("CARGO_PKG_VERSION")).as_bytes()), Ok(GatewayRequest::Stop));
+        let line = |version: &str, protocol: u32, request: &str| {
+            format!(r#"{{"version":{version:?},"protocol":{protocol},"request":{request}}}"#)
+        };
+        let attach = |is_moving: bool| {
+            let view = r#"{"servers":[],"plain_names":null,"profile":null}"#;
+            format!(r#"{{"attach":{{"cwd":"/","variables":[],"view":{view},"stay":false,"is_moving":{is_moving}}}}}"#)
+        };
+        let own = env!("CARGO_PKG_VERSION");
+        for line in [
+            line(own, SOCKET_PROTOCOL, "\"stop\""),
+            line(own, SOCKET_PROTOCOL, &attach(false)),
+            line("0.0.1", SOCKET_PROTOCOL, "\"stop\""),
+            line("0.0.1", SOCKET_PROTOCOL, r#"{"take_over":{"address":null}}"#),
+            line("0.0.1", SOCKET_PROTOCOL, &attach(true)),
+        ] {
+            assert!(parse_request(line.as_bytes()).is_ok(), "{line}");
+        }
         for (line, complaint) in [
-            (line("0.0.1"), "and this is version 0.0.1"),
+            (line("0.0.1", SOCKET_PROTOCOL, &attach(false)), "and this is version 0.0.1; `wharf serve --upgrade`"),
+            (line("0.0.1", SOCKET_PROTOCOL + 1, "\"stop\""), "and this is version 0.0.1"),
             (r#"{"version":"9","request":{"fly":{}}}"#.to_owned(), "and this is version 9"),
+            (line("9", SOCKET_PROTOCOL, r#"{"fly":{}}"#), "and this is version 9"),
             ("nonsense".to_owned(), "not valid"),
             (r#"{"request":"stop"}"#.to_owned(), "not valid"),
+            (line(own, SOCKET_PROTOCOL, "{}"), "not valid"),
         ] {
             assert!(parse_request(line.as_bytes()).unwrap_err().contains(complaint), "{line}");
         }

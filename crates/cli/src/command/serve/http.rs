@@ -4,13 +4,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::net::TcpListener;
 use wharf_serve::{AuthenticatedClient, ClientAccess, HttpContent, HttpExposure, HttpForm, HttpLimits, HttpServer};
 use wharf_terminal::failure::Failure;
-use wharf_terminal::gateway_socket::{GatewayListener, GatewayPlace, ViewRequest};
+use wharf_terminal::gateway_socket::ViewRequest;
 use wharf_terminal::session::CommandSession;
 
 use super::client_keys::{ClientKeys, KeyFollower};
 use super::gateway_process::GatewayProcess;
+use super::takeover::GatewaySuccession;
 use super::token;
 use crate::command::key;
 
@@ -44,6 +46,7 @@ async fn serve_clients(
     options: &HttpOptions,
 ) -> Result<(), Failure> {
     let token = token::open(session)?;
+    let mut succession = GatewaySuccession::begin(session, options.address).await;
     // The project has a client as long as the server listens.
     let view = options.view.clone().into();
     let (lease, gateway, warnings) = process.projects.join(session.duplicate()?, &view).await?;
@@ -62,13 +65,19 @@ async fn serve_clients(
     let known_keys = keys.load().await;
     let access = ClientAccess::Clients(clients);
     let content = HttpContent { form: HttpForm::Streamable, service, access, limits: HttpLimits::default() };
-    let bound = HttpServer::bind_exposed(address, &options.exposure, content).await;
+    let bound = match succession.take_http_listener() {
+        Some(listener) => TcpListener::from_std(listener)
+            .and_then(|listener| HttpServer::from_listener(listener, &options.exposure, content)),
+        None => HttpServer::bind_exposed(address, &options.exposure, content).await,
+    };
     let server = bound.map_err(|error| {
-        Failure::other(format_args!("cannot listen on {address}: {error}"))
-            .with_hint("choose another port, or port 0 for a free one")
+        let failure = Failure::other(format_args!("cannot listen on {address}: {error}"))
+            .with_hint("choose another port, or port 0 for a free one");
+        succession.refusal.iter().fold(failure, |failure, reason| failure.with_hint(reason))
     })?;
     let url = server.url().map_err(Failure::other)?;
-    let attached = listen_for_attached(session).await;
+    process.set_http_listener(server.copy_listener().map_err(Failure::other)?);
+    let attached = succession.listen(session).await;
     session.console.say(format_args!("listening on {url}"));
     if let Some(public) = &options.public_url {
         session.console.say(format_args!("clients use {public}/mcp"));
@@ -84,19 +93,10 @@ async fn serve_clients(
         }
     };
     let sessions = server.sessions();
-    let serving = async { tokio::join!(serving, server.run(process.wait_for_end())).0 };
+    let running = server.run_until_left(process.wait_for_replacement(), process.wait_for_end());
+    let serving = async { tokio::join!(serving, running).0 };
     tokio::select! {
         served = serving => served,
         () = keys.follow(known_keys, sessions) => Ok(()),
     }
-}
-
-/// Becomes the gateway for attached clients, unless another process is.
-async fn listen_for_attached(session: &CommandSession) -> Option<GatewayListener> {
-    let place = GatewayPlace::new(session)?;
-    let listening = wharf_threads::run_blocking(move || place.listen()).await.ok()?;
-    let explain = |error: &wharf_store::LockError| {
-        session.console.say(format_args!("clients on stdin and stdout are served by another process: {error}"));
-    };
-    listening.inspect_err(explain).ok()
 }

@@ -85,6 +85,8 @@ pub async fn request(session: &CommandSession, request: GatewayRequest) -> Resul
     match place.request(request).await.ok_or_else(no_gateway)?.reply {
         GatewayReply::Done { pid, result } => Ok((pid, result)),
         GatewayReply::Refused { reason } => Err(Failure::usage(UntrustedText::new(reason))),
-        GatewayReply::Attached { .. } => Err(Failure::other("the gateway did not understand the request")),
+        GatewayReply::Attached { .. } | GatewayReply::Offered { .. } => {
+            Err(Failure::other("the gateway did not understand the request"))
+        }
     }
 }

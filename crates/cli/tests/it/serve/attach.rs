@@ -14,7 +14,7 @@ use crate::support::{WHARF, working};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Returns the pid of the gateway that runs for a home.
-fn gateway_pid(home: &TestHome) -> Option<u32> {
+pub fn gateway_pid(home: &TestHome) -> Option<u32> {
     let status = home.run(["serve", "--status", "--json"]);
     let pid = |status: &CommandOutput| u32::try_from(status.json()["process"].as_u64().unwrap()).unwrap();
     (status.code == Some(0)).then(|| pid(&status))

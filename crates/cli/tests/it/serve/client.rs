@@ -12,6 +12,8 @@ pub struct PipeClient {
     input: Option<ChildStdin>,
     lines: Lines<BufReader<ChildStdout>>,
     last_id: u64,
+    /// `_meta` of every request.
+    pub meta: Value,
 }
 
 /// The end of a `wharf serve`.
@@ -29,7 +31,7 @@ impl PipeClient {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let (input, output) = (child.stdin.take(), child.stdout.take().unwrap());
-        Self { child, input, lines: BufReader::new(output).lines(), last_id: 0 }
+        Self { child, input, lines: BufReader::new(output).lines(), last_id: 0, meta: Value::Null }
     }
 
     /// Starts `wharf serve` and initializes a session.
@@ -57,6 +59,10 @@ impl PipeClient {
     /// Sends a request and returns its id.
     pub fn send_request(&mut self, method: &str, params: &Value) -> u64 {
         self.last_id += 1;
+        let mut params = params.clone();
+        if self.meta.is_object() {
+            params["_meta"] = self.meta.clone();
+        }
         self.send(&json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params}));
         self.last_id
     }
