@@ -7,6 +7,7 @@ mod exposure;
 mod gateway_process;
 mod http;
 pub mod open_questions;
+mod log_limit;
 mod project;
 mod relay;
 mod relay_lines;

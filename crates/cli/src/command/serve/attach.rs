@@ -112,7 +112,8 @@ pub async fn lock_start(place: &GatewayPlace) -> Result<LockFile, String> {
     lock.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
 }
 
-fn log_file(session: &CommandSession) -> Option<PathBuf> {
+/// Returns the path of the log of a gateway in the background.
+pub fn log_file(session: &CommandSession) -> Option<PathBuf> {
     session.configuration.state.as_deref().map(|state| state.join(LOG_FILE))
 }
 
@@ -156,11 +157,11 @@ fn background_command(step: BackgroundStep) -> io::Result<Command> {
     Ok(command)
 }
 
-/// Opens the log of the gateway anew. Without one its messages are lost.
+/// Opens the log of the gateway, which the gateway keeps short. Without one its messages are lost.
 fn log_output(log: Option<&Path>) -> Stdio {
     let open = |path: &Path| -> io::Result<File> {
         path.parent().map(wharf_store::create_private_directory).transpose()?;
-        OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(path)
+        OpenOptions::new().create(true).append(true).mode(0o600).open(path)
     };
     log.and_then(|path| open(path).ok()).map_or_else(Stdio::null, Stdio::from)
 }

@@ -28,6 +28,8 @@ use wharf_terminal::gateway_socket::{
 use wharf_terminal::session::CommandSession;
 
 use super::open_questions;
+use super::attach::log_file;
+use super::log_limit::limit_log;
 use super::project::ProjectTable;
 use super::status::GatewayStatus;
 use super::takeover;
@@ -113,7 +115,11 @@ pub async fn run_background(session: &CommandSession) -> Result<(), Failure> {
     // The process that waits for this may be gone.
     let mut stdout = std::io::stdout();
     let _ = writeln!(stdout, "{READY_LINE}").and_then(|()| stdout.flush());
-    let served = process.serve(listener).await;
+    let log = log_file(session).unwrap_or_default();
+    let served = tokio::select! {
+        served = process.serve(listener) => served,
+        () = limit_log(&log) => Ok(()),
+    };
     process.projects.close().await;
     served
 }
