@@ -9,6 +9,7 @@ mod http;
 pub mod open_questions;
 mod log_limit;
 mod project;
+mod referenced_variables;
 mod relay;
 mod relay_lines;
 mod status;

@@ -17,6 +17,7 @@ use wharf_terminal::one_shot_host::{ManagedHostOptions, instance_builders, start
 use wharf_terminal::session::CommandSession;
 
 use super::environment_of_servers;
+use super::referenced_variables::ReferencedVariables;
 use super::status::ProjectStatus;
 use super::view::ServedView;
 use super::view_cache::ViewCache;
@@ -36,11 +37,18 @@ struct ProjectKey {
     only_flags: bool,
     variable: Option<String>,
     approvals: PathBuf,
+    variables: ReferencedVariables,
 }
 
 impl ProjectKey {
-    fn new(places: &ConfigPaths) -> Self {
+    /// Returns the key of a session's project. Blocks.
+    fn new(session: &CommandSession) -> Self {
+        let places: &ConfigPaths = &session.configuration.places;
+        // Without a configuration no server starts.
+        let config = session.configuration.config().ok();
+        let variables = config.map(|config| ReferencedVariables::new(config, &session.environment));
         Self {
+            variables: variables.unwrap_or_default(),
             project: places.project.clone(),
             user: places.user.clone(),
             flags: places.flags.clone(),
@@ -86,7 +94,9 @@ impl ProjectTable {
         session: CommandSession,
         view: &ServedView,
     ) -> Result<(ProjectLease, Gateway, Vec<String>), Failure> {
-        let lease = self.lease(ProjectKey::new(&session.configuration.places))?;
+        let keyed = wharf_threads::run_blocking(move || (ProjectKey::new(&session), session)).await;
+        let (key, session) = keyed.map_err(Failure::other)?;
+        let lease = self.lease(key)?;
         let joined = lease.enter(session, view).await;
         match joined {
             Ok((gateway, warnings)) => Ok((lease, gateway, warnings)),

@@ -210,3 +210,33 @@ fn server_of_a_gateway_cannot_attach_to_it() {
     let nested = CommandOutput::from(home.command(["serve"]).env("WHARF_SERVED", "1").output().unwrap());
     assert!(nested.code == Some(2) && nested.stderr.contains("would serve itself"), "{nested:?}");
 }
+
+/// Clients share servers unless they differ in a variable that an entry refers to.
+#[test]
+fn clients_with_other_values_of_a_referenced_variable_have_servers_of_their_own() {
+    let (home, marker) = home(&allow_all());
+    let mut config: Value = serde_json::from_str(&home.read(USER_CONFIG)).unwrap();
+    config["mcpServers"]["demo"]["env"]["HARBOUR"] = json!("${HARBOUR:-none}");
+    home.write(USER_CONFIG, &config.to_string());
+    let home = home.with_env("HARBOUR", "one").with_env("OTHER", "one");
+    let mut first = PipeClient::initialized(&home, "project", &["--server", "demo"]);
+    assert_eq!(first.call("demo__echo", &json!({"text": "ahoy"})), "ahoy");
+    let home = home.with_env("OTHER", "two");
+    let mut same = PipeClient::initialized(&home, "project", &["--server", "demo"]);
+    assert_eq!(same.call("demo__echo", &json!({"text": "ahoy"})), "ahoy");
+    assert_eq!(marked_processes(&marker).len(), 1, "no entry refers to OTHER");
+    let home = home.with_env("HARBOUR", "two");
+    let mut other = PipeClient::initialized(&home, "project", &["--server", "demo"]);
+    assert_eq!(other.call("demo__echo", &json!({"text": "ahoy"})), "ahoy");
+    assert_eq!(marked_processes(&marker).len(), 2);
+    let harbours = || marked_processes(&marker).into_iter().map(|process| harbour(process.pid));
+    let mut found: Vec<String> = harbours().collect();
+    found.sort();
+    assert_eq!(found, ["one", "two"]);
+}
+
+/// Returns a variable of a running server.
+fn harbour(pid: i32) -> String {
+    let variables = std::fs::read_to_string(format!("/proc/{pid}/environ")).unwrap();
+    variables.split('\0').find_map(|line| line.strip_prefix("HARBOUR=")).unwrap().to_owned()
+}
