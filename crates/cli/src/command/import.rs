@@ -3,7 +3,9 @@
 mod choice;
 mod found;
 mod plan;
+mod replace;
 mod tokens;
+mod undo;
 
 use std::path::PathBuf;
 
@@ -13,6 +15,7 @@ use wharf_config::SecretStore;
 use wharf_spec::{ServerName, UntrustedText};
 
 use self::plan::PlannedServer;
+use self::replace::ReplacedFile;
 use crate::command::clients::note_line;
 use crate::command::configuration::{relative_paths, secret};
 use wharf_terminal::config_scope::{ConfigScope, write_server};
@@ -31,13 +34,19 @@ Without a program, reads the files of all programs found on this machine. One ta
 choose: all, none, or some by number. A server from a file of the current project, which others may write, is shown in \
 full and confirmed on its own; --all, for scripts, stores such a server disabled. No server is started.
 
+With --replace, the program then uses these servers through Wharf: its file gets the entry of `wharf serve`, and loses \
+the servers that Wharf has. All others stay. A project's file is changed only if --file names it. --undo restores the \
+file; the servers stay in Wharf.
+
 Examples:
   wharf import
   wharf import --dry-run
   wharf import cursor
   wharf import codex git docs
   wharf import vs-code --file .vscode/mcp.json
-  wharf import --all --store-secrets")]
+  wharf import --all --store-secrets
+  wharf import cursor --replace
+  wharf import cursor --undo")]
 pub struct ImportArgs {
     /// Program: claude-code, claude-desktop, cursor, vs-code, codex, gemini, opencode, goose, zed or windsurf
     client: Option<String>,
@@ -57,7 +66,13 @@ pub struct ImportArgs {
     store_secrets: bool,
     /// Replace servers that are already configured
     #[arg(long)]
+    overwrite: bool,
+    /// In the program's own file, replace the servers that are in Wharf then by the one entry `wharf serve`
+    #[arg(long)]
     replace: bool,
+    /// Give a program back the file that --replace has changed
+    #[arg(long, requires = "client", conflicts_with_all = ["servers", "file", "all", "store_secrets", "overwrite", "replace"])]
+    undo: bool,
     /// Configuration to write to
     #[arg(long, short, value_enum, default_value_t = ConfigScope::Global)]
     scope: ConfigScope,
@@ -103,6 +118,9 @@ struct ImportResult {
 #[derive(Serialize)]
 struct ImportDocument<'a> {
     items: Vec<ImportItem<'a>>,
+    /// Files of other programs with `--replace`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    replaced: &'a Vec<ReplacedFile>,
 }
 
 #[derive(Serialize)]
@@ -122,6 +140,9 @@ struct ImportItem<'a> {
 }
 
 pub async fn run(args: &ImportArgs, session: &CommandSession) -> CommandResult {
+    if args.undo {
+        return undo::run(args, session);
+    }
     let found = found::find_servers(args, session)?;
     let planned = plan::plan(args, session, &found)?;
     if planned.is_empty() {
@@ -135,9 +156,10 @@ pub async fn run(args: &ImportArgs, session: &CommandSession) -> CommandResult {
     for (at, one) in planned.iter().enumerate() {
         results.push(import_one(args, session, one, chosen.contains(&at), &token_mover).await?);
     }
-    report(args, session, &planned, &results)?;
+    let replaced = if args.replace { replace::replace(args, session, &planned, &results)? } else { Vec::new() };
+    report(args, session, &planned, &results, &replaced)?;
     let has = |outcome: ImportOutcome| results.iter().any(|result| result.outcome == outcome);
-    Ok(if has(ImportOutcome::Failed) {
+    Ok(if has(ImportOutcome::Failed) || replaced.iter().any(|file| file.error.is_some()) {
         CommandEnding::Reported(FailureKind::Other)
     } else if has(ImportOutcome::Declined) && !can_ask(session) {
         CommandEnding::Reported(FailureKind::Denied)
@@ -269,12 +291,14 @@ fn report(
     session: &CommandSession,
     planned: &[PlannedServer<'_>],
     results: &[ImportResult],
+    replaced: &Vec<ReplacedFile>,
 ) -> Result<(), Failure> {
     if session.console.mode.json {
         let items = planned.iter().zip(results).map(|(one, result)| item(one, result)).collect();
         let is_bad = |outcome| matches!(outcome, ImportOutcome::Declined | ImportOutcome::Failed);
-        let ok = !results.iter().any(|result| is_bad(result.outcome));
-        return session.console.print_document(ok, &ImportDocument { items });
+        let ok =
+            !results.iter().any(|result| is_bad(result.outcome)) && replaced.iter().all(|file| file.error.is_none());
+        return session.console.print_document(ok, &ImportDocument { items, replaced });
     }
     let of = |outcome: ImportOutcome| -> Vec<&str> {
         let all = planned.iter().zip(results).filter(|(_, result)| result.outcome == outcome);
@@ -307,6 +331,7 @@ fn report(
             say(session, &format!("{} the secret {name} for {id}", paint(GOOD, "Stored")));
         }
     }
+    replaced.iter().for_each(|file| replace::report(args, session, file));
     Ok(())
 }
 

@@ -32,6 +32,7 @@ use wharf_serve::{parse_address, serve_lines};
 use wharf_spec::Environment;
 
 use exposure::ExposureArgs;
+pub use client_entry::{GATEWAY_ID, own_entry};
 use http::HttpOptions;
 use project::ProjectTable;
 pub use status::request as gateway_request;

@@ -27,6 +27,7 @@ mod hold;
 mod homes;
 mod host;
 mod import;
+mod import_replace;
 mod limits;
 mod lists;
 mod login;

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use wharf_serve::{ClientAccess, HttpForm, HttpLimits, HttpServer};
+use wharf_serve::{ClientAccess, HttpContent, HttpExposure, HttpForm, HttpLimits, HttpServer};
 
 use crate::service::TestService;
 
@@ -160,6 +160,7 @@ async fn server_that_leaves_closes_a_connection_after_its_next_response() {
     timeout(DEADLINE, &mut running.serving).await.unwrap().unwrap();
     let listener = tokio::net::TcpListener::from_std(listener.into()).unwrap();
     let service = Arc::new(TestService::default());
+    let content = HttpContent { form: HttpForm::Streamable, service, access: access(), limits: limits() };
     let server = HttpServer::from_listener(listener, &HttpExposure::default(), content).unwrap();
     let _running = RunningServer { address: String::new(), serving: tokio::spawn(server.run(std::future::pending())) };
     assert!(timeout(DEADLINE, waiting).await.unwrap().unwrap().starts_with("HTTP/1.1 200 "));

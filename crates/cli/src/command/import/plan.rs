@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::path::Path;
 
 use serde_json::{Map, Value};
 use wharf_config::{ApprovalSubject, EntrySite, ServerDefinition, validate_entry};
@@ -53,8 +54,8 @@ pub fn plan<'a>(
         if let Ok(name) = &verdict {
             if let Some(other) = taken.get(name.as_str()) {
                 verdict = Err(refusal(ImportOutcome::AlreadyThere, format!("same name as the one of {other}")));
-            } else if config.server(name.as_str()).is_some() && !args.replace {
-                verdict = Err(refusal(ImportOutcome::AlreadyThere, "already configured (see --replace)".to_owned()));
+            } else if config.server(name.as_str()).is_some() && !args.overwrite {
+                verdict = Err(refusal(ImportOutcome::AlreadyThere, "already configured (see --overwrite)".to_owned()));
             } else {
                 taken.insert(&one.server.id, one.client.name());
             }
@@ -72,10 +73,20 @@ fn check(one: &FoundServer) -> Result<ServerName, ImportRefusal> {
     let (Ok(name), true) = (ServerName::new(&server.id), server.has_entry()) else {
         return Err(unusable("cannot be converted".to_owned()));
     };
+    if is_gateway(&server.entry) {
+        return Err(unusable("it is `wharf serve` itself".to_owned()));
+    }
     match validate_entry(&name, &server.entry).described {
         Ok(_) => Ok(name),
         Err(problems) => Err(unusable(server_problems_failure(name.as_str(), &problems).error.message)),
     }
+}
+
+/// Reports whether an entry runs `wharf serve`, as `wharf serve --print-config` writes it.
+fn is_gateway(entry: &Map<String, Value>) -> bool {
+    let program = entry.get("command").and_then(Value::as_str).map(Path::new).and_then(Path::file_name);
+    let first = entry.get("args").and_then(|words| words.get(0)?.as_str());
+    program.is_some_and(|name| name == "wharf") && first == Some("serve")
 }
 
 fn refusal(outcome: ImportOutcome, reason: String) -> ImportRefusal {

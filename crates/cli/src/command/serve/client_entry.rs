@@ -9,7 +9,7 @@ use wharf_terminal::session::CommandSession;
 use crate::command::clients::{note_line, unknown_client};
 
 /// Id of the gateway in the files of other programs.
-const GATEWAY_ID: &str = "wharf";
+pub const GATEWAY_ID: &str = "wharf";
 
 /// Prints the entry for a program.
 ///
@@ -18,13 +18,21 @@ const GATEWAY_ID: &str = "wharf";
 /// Fails if the program is unknown.
 pub fn print(session: &CommandSession, client: &str, view: &ViewRequest) -> Result<(), Failure> {
     let client = ExternalClient::from_name(client).ok_or_else(|| unknown_client(client))?;
-    // A program without a shell may have another search path.
-    let program = std::env::current_exe().map_err(Failure::other)?;
-    let entry = gateway_entry(&program.to_string_lossy(), view);
-    let exported = export(client, &[(GATEWAY_ID.to_owned(), entry)]);
+    let exported = export(client, &[(GATEWAY_ID.to_owned(), own_entry(view)?)]);
     session.console.print(&exported.text)?;
     exported.notes.iter().for_each(|note| session.console.warn(note_line(note)));
     Ok(())
+}
+
+/// Returns the entry that runs `wharf serve` of this program.
+///
+/// # Errors
+///
+/// Fails if the path of this program is unknown.
+pub fn own_entry(view: &ViewRequest) -> Result<Map<String, Value>, Failure> {
+    // A program without a shell may have another search path.
+    let program = std::env::current_exe().map_err(Failure::other)?;
+    Ok(gateway_entry(&program.to_string_lossy(), view))
 }
 
 fn gateway_entry(program: &str, view: &ViewRequest) -> Map<String, Value> {
