@@ -15,6 +15,7 @@
 mod closed_loop;
 pub mod echo;
 mod inline;
+pub mod load;
 mod options;
 mod report;
 mod server;

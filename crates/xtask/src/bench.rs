@@ -1,13 +1,16 @@
 //! `cargo xtask bench stdio`: calls per second over a pipe, for this client, for other SDKs and for a client that only
 //! copies bytes (the limit). All use the same echo server. In-process calls are measured too. [`http()`] measures the
-//! same over HTTP, [`cli()`] the run time of commands, [`repl()`] the
-//! latency of the REPL.
+//! same over HTTP, [`cli()`] the run time of commands, [`repl()`] the latency of the REPL, [`gateway()`] calls through the
+//! gateway.
 //!
 //! The clients take turns within each round and are compared within it, so that other load on the machine affects all
 //! of them.
 
 mod cli;
 mod cli_table;
+mod gateway;
+mod gateway_table;
+mod gateway_targets;
 mod host;
 mod host_table;
 mod http;
@@ -28,6 +31,7 @@ use crate::peers;
 use crate::run::{TaskResult, capture, cargo, on_path, parse_number, run, say, target};
 
 pub use cli::cli;
+pub use gateway::gateway;
 pub use host::host;
 pub use http::http;
 pub use repl::repl;

@@ -37,6 +37,8 @@ usage: cargo xtask <task>
         [--runs N]
   prove package [--profile NAME]  makes the packages, installs them, runs them in a bare root file system
         [--binary FILE]           and measures them; writes evidence/packages.md
+  prove gateway [--runs N]        whole gateways with many clients, servers, kills and clients of other makers; writes
+        [--profile NAME] [CASE]   evidence/gateway.md
   bench stdio [--quick]           calls per second, compared with other clients and the limit of
         [--rounds N] [--secs S]   the pipes, written to evidence/benchmarks.md
   bench http [--quick]            the same over HTTP, compared with a bare client on the same library
@@ -47,6 +49,8 @@ usage: cargo xtask <task>
         [--rounds N]              command lines
   bench repl [--quick]            time to prompt and key latency, quiet and under load
         [--rounds N]
+  bench gateway [--quick]         calls through `wharf serve --http`, compared with a bare hop and other gateways
+        [--rounds N] [--secs S] [--only TARGET] [--profile NAME] [--note TEXT]
   trial URL                       nine tasks with real servers and the model at URL, in
                                   three wire formats, written to evidence/trial.md
   conformance [REVISION]          the public conformance suite against this client; with
@@ -84,12 +88,14 @@ fn dispatch(words: &[&str]) -> TaskResult {
         ["api"] => lint::check_api(),
         ["test"] => test::test(),
         ["prove", "package", rest @ ..] => package::prove_packages(rest),
+        ["prove", "gateway", rest @ ..] => prove::gateway(rest),
         ["prove", rest @ ..] => prove::prove(rest),
         ["bench", "stdio", rest @ ..] => bench::stdio(rest),
         ["bench", "http", rest @ ..] => bench::http(rest),
         ["bench", "host", rest @ ..] => bench::host(rest),
         ["bench", "cli", rest @ ..] => bench::cli(rest),
         ["bench", "repl", rest @ ..] => bench::repl(rest),
+        ["bench", "gateway", rest @ ..] => bench::gateway(rest),
         ["trial", rest @ ..] => trial::trial(rest),
         ["conformance", rest @ ..] => conformance::conformance(rest),
         ["package", rest @ ..] => package::package(rest),

