@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use tokio::time::timeout;
-use wharf::Host;
-use wharf::spec::ServerName;
+use wharf::spec::{ServerName, ToolId};
+use wharf::{Host, HostError};
 
 use crate::catalog_view::{CatalogView, NameScheme};
+use crate::errors::unavailability;
 use crate::principal_load::{CountedRequest, PrincipalLoad};
 use crate::profile::Profile;
 use crate::running_requests::StartRefusal;
@@ -94,6 +95,19 @@ impl ClientView {
     pub async fn started(&self) -> Arc<CatalogView> {
         let _ = timeout(STARTUP_TIMEOUT, self.host.wait_for_startup()).await;
         self.current()
+    }
+
+    /// Returns why a tool is not offered now, if that is because its server is down or requires a login.
+    pub fn unavailability(&self, tool: &str) -> Option<HostError> {
+        if self.options.names != NameScheme::Server {
+            return None;
+        }
+        let servers = self.host.status().into_iter().map(|status| status.name);
+        let of_tool = servers.filter(|server| {
+            let own = tool.strip_prefix(server.as_str()).and_then(|rest| rest.strip_prefix("__"));
+            own.is_some_and(|own| self.options.profile.offers_tool(&ToolId::new(server, own)))
+        });
+        of_tool.into_iter().find_map(|server| unavailability(&self.host, server.as_str()))
     }
 
     /// Returns the server of a URI that matches one of the offered templates.

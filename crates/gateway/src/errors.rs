@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use wharf::wire::{RpcError, code};
-use wharf::{CallError, HostError, RawJson};
+use wharf::{CallError, Host, HostError, RawJson, ServerState};
 
 /// Returns an error without data.
 pub(crate) fn rpc_error(code: i64, message: impl Into<String>) -> RpcError {
@@ -50,6 +50,22 @@ pub(crate) fn tool_error(error: &HostError) -> Option<RawJson> {
 pub(crate) fn tool_error_text(text: &str) -> RawJson {
     let result = json!({"content": [{"type": "text", "text": text}], "isError": true});
     RawJson::new_unchecked(result.to_string())
+}
+
+/// Returns why a configured server offers no tools, if it is down or requires a login.
+pub(crate) fn unavailability(host: &Host, server: &str) -> Option<HostError> {
+    let status = host.status_of(server).ok()?;
+    let is_down = match status.state {
+        ServerState::Failed | ServerState::AuthRequired => true,
+        ServerState::Connecting | ServerState::Reconnecting => status.last_error.is_some(),
+        _ => false,
+    };
+    is_down.then_some(HostError::Unavailable {
+        server: status.name,
+        state: status.state,
+        since: status.since,
+        last_error: status.last_error,
+    })
 }
 
 fn with_hint(error: &HostError) -> String {

@@ -12,7 +12,7 @@ use wharf_serve::{ClientMessage, Outbox};
 use crate::catalog_view::EntryList;
 use crate::client_view::ClientView;
 use crate::conversation;
-use crate::errors::{host_error, invalid_params, rpc_error, rpc_error_with, unknown_method};
+use crate::errors::{host_error, invalid_params, rpc_error, rpc_error_with, tool_error, unknown_method};
 use crate::gateway::GatewayShared;
 use crate::list_changes;
 use crate::questions::SessionQuestions;
@@ -113,15 +113,24 @@ impl ClientRequest {
                 Ok(DescribedCall { name, .. }) => tool_search::unknown_tool_result(&name),
                 Err(result) => result,
             },
-            _ => {
-                let tool = view.tool(&name).ok_or_else(|| invalid_params(format!("unknown tool `{name}`")))?;
-                conversation::answer(self, CallTarget::Tool { id: tool.clone(), name, arguments }).await?
-            }
+            _ => match view.tool(&name) {
+                Some(tool) => {
+                    conversation::answer(self, CallTarget::Tool { id: tool.clone(), name, arguments }).await?
+                }
+                None => self.unknown_tool(&name)?,
+            },
         };
         Ok(match self.client.era {
             Era::Handshake => for_handshake_client(result),
             Era::Stateless => result,
         })
+    }
+
+    /// Returns the result or the error for a tool that is not offered. A client may know the tool from before: it learns
+    /// that the server is out.
+    fn unknown_tool(&self, name: &str) -> Result<RawJson, RpcError> {
+        let reason = self.view.unavailability(name).and_then(|error| tool_error(&error));
+        reason.ok_or_else(|| invalid_params(format!("unknown tool `{name}`")))
     }
 
     async fn read_resource(&self) -> Result<RawJson, RpcError> {

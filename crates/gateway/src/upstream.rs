@@ -9,7 +9,7 @@ use wharf::wire::{Era, RpcError, code};
 use wharf::{CallOptions, Host, HostError, InputHandling, InputRound, RawJson, RawResult, ResultKind};
 
 use crate::bridge::{InputRounds, RoundStep};
-use crate::errors::{host_error, invalid_params, rpc_error, tool_error, tool_error_text};
+use crate::errors::{host_error, invalid_params, rpc_error, tool_error, tool_error_text, unavailability};
 use crate::gateway::GatewayShared;
 use crate::instances::{InstanceLease, InstanceOwner, InstancePlan, LeaseError};
 use crate::route::CallRoute;
@@ -111,7 +111,9 @@ impl UpstreamCall {
         match performed {
             Ok(outcome) => Ok(outcome),
             Err(CallFailure::Host(HostError::UnknownTool { .. })) => {
-                Err(invalid_params(format!("unknown tool `{}`", self.target.name())))
+                let reason = unavailability(&self.shared.host, self.target.server().as_str());
+                let result = reason.and_then(|error| tool_error(&error)).map(CallOutcome::Complete);
+                result.ok_or_else(|| invalid_params(format!("unknown tool `{}`", self.target.name())))
             }
             Err(CallFailure::Host(error)) => {
                 let error = self.with_refusal_hint(error);
@@ -276,6 +278,11 @@ impl UpstreamCall {
         }
         if let CallTarget::Tool { id, .. } = &self.target {
             let fingerprint = |host: &Host| host.catalog().tool(id).map(|tool| tool.fingerprint);
+            if fingerprint(&self.shared.host).is_none()
+                && let Some(error) = unavailability(&self.shared.host, server.as_str())
+            {
+                return Err(error.into());
+            }
             if fingerprint(host) != fingerprint(&self.shared.host) {
                 let why = "this instance of the server defines the tool differently from the approved definition";
                 return Err(CallFailure::Gateway(rpc_error(code::INTERNAL, why)));

@@ -46,7 +46,8 @@ const call = async (name) => {
   return result.content[0].text;
 };
 const { tools } = await client.listTools();
-const revision = modern ? client.getNegotiatedProtocolVersion?.() : client.transport.protocolVersion;
+// SDK 1 does not tell it on a pipe.
+const revision = modern ? client.getNegotiatedProtocolVersion?.() : (client.transport.protocolVersion ?? 'handshake');
 console.log(
   JSON.stringify({
     revision,

@@ -38,7 +38,8 @@ usage: cargo xtask <task>
   prove package [--profile NAME]  makes the packages, installs them, runs them in a bare root file system
         [--binary FILE]           and measures them; writes evidence/packages.md
   prove gateway [--runs N]        whole gateways with many clients, servers, kills and clients of other makers; writes
-        [--profile NAME] [CASE]   evidence/gateway.md
+        [--profile NAME]          evidence/gateway.md; --built uses the programs that are there
+        [--built] [CASE]
   bench stdio [--quick]           calls per second, compared with other clients and the limit of
         [--rounds N] [--secs S]   the pipes, written to evidence/benchmarks.md
   bench http [--quick]            the same over HTTP, compared with a bare client on the same library
@@ -50,7 +51,7 @@ usage: cargo xtask <task>
   bench repl [--quick]            time to prompt and key latency, quiet and under load
         [--rounds N]
   bench gateway [--quick]         calls through `wharf serve --http`, compared with a bare hop and other gateways
-        [--rounds N] [--secs S] [--only TARGET] [--profile NAME] [--note TEXT]
+        [--rounds N] [--secs S] [--only TARGET] [--profile NAME] [--built] [--note TEXT]
   trial URL                       nine tasks with real servers and the model at URL, in
                                   three wire formats, written to evidence/trial.md
   conformance [REVISION]          the public conformance suite against this client; with

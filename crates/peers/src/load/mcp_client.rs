@@ -96,6 +96,8 @@ pub struct McpClient {
     connection: HttpConnection,
     session: Option<String>,
     next_id: u64,
+    /// Further header lines of every request, each with its line end.
+    pub extra_headers: String,
     /// Every message of the server that is not a response, and every form, as text.
     pub heard: Vec<String>,
 }
@@ -122,7 +124,15 @@ impl McpClient {
         options: ClientOptions,
     ) -> Result<Self, LoadError> {
         let endpoint = endpoint.clone();
-        let mut client = Self { endpoint, options, connection, session: None, next_id: 1, heard: Vec::new() };
+        let mut client = Self {
+            endpoint,
+            options,
+            connection,
+            session: None,
+            next_id: 1,
+            extra_headers: String::new(),
+            heard: Vec::new(),
+        };
         if client.options.era == ClientEra::Handshake {
             client.initialize().await?;
         }
@@ -239,11 +249,10 @@ impl McpClient {
         self.next_id += 1;
         let name = params["name"].as_str().map(str::to_owned);
         if self.options.era == ClientEra::Stateless {
-            params["_meta"] = json!({
-                format!("{META}/protocolVersion"): STATELESS_REVISION,
-                format!("{META}/clientInfo"): {"name": "load", "version": "1"},
-                format!("{META}/clientCapabilities"): self.options.capabilities,
-            });
+            let meta = &mut params["_meta"];
+            meta[format!("{META}/protocolVersion")] = STATELESS_REVISION.into();
+            meta[format!("{META}/clientInfo")] = json!({"name": "load", "version": "1"});
+            meta[format!("{META}/clientCapabilities")] = self.options.capabilities.clone();
         }
         (json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string(), name)
     }
@@ -276,6 +285,7 @@ impl McpClient {
                 }
             }
         }
+        head.push_str(&self.extra_headers);
         let mut request = head.into_bytes();
         request.extend_from_slice(b"\r\n");
         request.extend_from_slice(message.as_bytes());

@@ -4,7 +4,6 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::served::{SERVER, ServedGateway, ServedHome};
@@ -57,9 +56,7 @@ fn run_sdk(words: &[PathBuf], way: Way) -> Result<String, String> {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut next = || -> Option<Value> { serde_json::from_str(&lines.next()?.ok()?).ok() };
     let first = next();
-    for process in served.servers() {
-        let _ = Pid::from_raw(process.pid).map(|pid| kill_process(pid, Signal::KILL));
-    }
+    served.replace_servers();
     let _ = writeln!(child.stdin.as_mut().unwrap());
     let second = next();
     let output = child.wait_with_output().unwrap();
@@ -104,9 +101,7 @@ fn run_command_line(way: Way, one_shot: OneShot) -> Result<(), String> {
     };
     run(None, "s0__note")?;
     run(Some("s0__note"), "ahoy")?;
-    for process in served.servers() {
-        let _ = Pid::from_raw(process.pid).map(|pid| kill_process(pid, Signal::KILL));
-    }
+    served.replace_servers();
     run(Some("s0__note"), "ahoy")
 }
 
@@ -161,7 +156,7 @@ fn address(gateway: Option<&ServedGateway>) -> Vec<String> {
 }
 
 /// Returns a program in the home of the gateway, so that a `wharf serve` of its own attaches there.
-fn program(served: &ServedHome, program: &Path) -> Command {
+pub fn program(served: &ServedHome, program: &Path) -> Command {
     let mut command = Command::new(program);
     command.env_clear().envs(served.home.variables()).current_dir(served.home.path("project"));
     command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
@@ -187,13 +182,13 @@ fn command_lines_home() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("peers-cli").join("node_modules")
 }
 
-fn wharf() -> String {
+pub fn wharf() -> String {
     let test = std::env::current_exe().unwrap();
     test.parent().unwrap().with_file_name("wharf").to_str().unwrap().to_owned()
 }
 
 /// A file among what `cargo xtask peers` installs.
-fn installed(file: &str) -> PathBuf {
+pub fn installed(file: &str) -> PathBuf {
     let beside = || Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("peers");
     let path = std::env::var_os("WHARF_PEERS").map_or_else(beside, PathBuf::from).join(file);
     assert!(path.exists(), "run `cargo xtask test`, which installs what this needs: no {}", path.display());

@@ -13,6 +13,7 @@
     reason = "a test runner prints, exits, reads its environment and may panic"
 )]
 
+mod agents;
 mod clients;
 mod kills;
 mod principals;
@@ -20,6 +21,7 @@ mod served;
 mod sessions;
 mod sharing;
 mod stalled;
+mod threats;
 
 use std::time::Instant;
 
@@ -69,15 +71,18 @@ impl Findings {
 
 type Case = (&'static str, fn(Scale) -> Findings);
 
-const CASES: [Case; 9] = [
+const CASES: [Case; 12] = [
     ("clients on SDKs of other makers", clients::sdks),
     ("command lines of other makers", clients::command_lines),
+    ("agents of other makers", agents::agents),
     ("clients that declare nothing share one process of each server", sharing::declaring_nothing),
+    ("call of a server that has failed says why", sharing::failed_server),
     ("clients that declare forms and roots, one after the other", sharing::one_after_the_other),
     ("clients that declare forms and roots, overlapping", sharing::overlapping),
     ("sessions with one call each", sessions::memory),
     ("calls by principals with marks, servers killed", principals::marks),
     ("readers that stall", stalled::readers),
+    ("nothing of a client reaches servers or other clients unasked", threats::leaks),
     ("gateway killed with SIGKILL under load", kills::kills),
 ];
 

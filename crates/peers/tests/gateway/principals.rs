@@ -99,9 +99,8 @@ fn kill_one(served: &ServedHome, turn: usize) -> usize {
     let journal = served.journal(turn % SERVERS);
     let processes = served.servers();
     let of_it = processes.iter().filter(|process| process.cmdline.ends_with(&*journal.to_string_lossy()));
-    let killed = of_it.filter(|process| {
-        Pid::from_raw(process.pid).is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok())
-    });
+    let killed =
+        of_it.filter(|process| Pid::from_raw(process.pid).is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok()));
     usize::from(killed.count() > 0)
 }
 
@@ -226,7 +225,9 @@ fn doubled_calls(served: &ServedHome) -> Vec<String> {
 
 /// Returns the places outside of answers that have a mark: messages, logs and the audit log.
 fn leaks(served: &ServedHome, messages: &[String]) -> Vec<String> {
-    let has_mark = |text: &str| text.match_indices("[p").any(|(place, _)| text[place + 2..].starts_with(|c: char| c.is_ascii_digit()));
+    let has_mark = |text: &str| {
+        text.match_indices("[p").any(|(place, _)| text[place + 2..].starts_with(|c: char| c.is_ascii_digit()))
+    };
     let files = files_below(&served.home.root().join("home"));
     let files = files.into_iter().filter(|(_, text)| has_mark(text)).map(|(path, _)| path.display().to_string());
     files.chain(messages.iter().filter(|line| has_mark(line)).cloned()).collect()

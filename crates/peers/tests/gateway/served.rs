@@ -6,6 +6,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use wharf_peers::load::{Endpoint, process_use};
 use wharf_testkit::oracle::{MARKER, MarkedProcess, marked_processes, poll_until};
@@ -50,6 +51,17 @@ impl ServedHome {
         let mut processes = marked_processes(&self.marker);
         processes.retain(|process| process.cmdline.starts_with(SERVER));
         processes
+    }
+
+    /// Kills the server processes, and waits until others have replaced them.
+    pub fn replace_servers(&self) {
+        let before = self.servers();
+        for process in &before {
+            let _ = Pid::from_raw(process.pid).map(|pid| kill_process(pid, Signal::KILL));
+        }
+        let is_new = |now: &MarkedProcess| before.iter().all(|old| old.pid != now.pid);
+        let replaced = poll_until(PATIENCE, || before.is_empty() || self.servers().iter().any(is_new));
+        assert!(replaced, "the gateway does not start its servers again");
     }
 
     /// Returns whether all processes of servers end.

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use wharf_peers::load::{ClientEra, ClientOptions, Endpoint, McpClient, process_tree};
-use wharf_testkit::test_home::TestHome;
+use wharf_testkit::test_home::{TestHome, USER_CONFIG};
 
 use crate::served::{PATIENCE, ServedGateway, ServedHome, block_on};
 use crate::{Findings, Scale};
@@ -29,7 +29,7 @@ pub fn declaring_nothing(scale: Scale) -> Findings {
     let processes = served.servers().len();
     let status = served.home.run(["serve", "--status", "--json"]);
     let status: Value = serde_json::from_str(&status.stdout).unwrap_or_default();
-    let gateway = status["pid"].as_u64().unwrap_or_default();
+    let gateway = status["process"].as_u64().unwrap_or_default();
     let guards = count_guards(u32::try_from(gateway).unwrap_or_default(), &served);
     found.figure(format!("{processes} server processes, {guards} guards, 1 gateway, {clients} relays"));
     found.require(processes == servers, || format!("{processes} server processes for {servers} servers"));
@@ -44,6 +44,25 @@ fn count_guards(gateway: u32, served: &ServedHome) -> usize {
     let is_server = |pid: &u32| servers.iter().any(|server| server.pid.unsigned_abs() == *pid);
     let all = process_tree(gateway, "sleep 1000");
     all.iter().filter(|pid| **pid != gateway && !is_server(pid)).count()
+}
+
+/// A client may know the tools of a server from before it failed.
+pub fn failed_server(_: Scale) -> Findings {
+    let mut found = Findings::new("1 call");
+    let served = ServedHome::new(1);
+    let mut config: Value = serde_json::from_str(&served.home.read(USER_CONFIG)).unwrap();
+    config["mcpServers"]["boom"] = json!({"command": "sh", "args": ["-c", "echo 'missing key' >&2; exit 3"]});
+    served.home.write(USER_CONFIG, &config.to_string());
+    let mut client = PipeClient::start(&served.home);
+    let told = client.call("boom__anything", "ahoy");
+    let text = told["result"]["content"][0]["text"].as_str().unwrap_or_default();
+    let has_reason = text.contains("server `boom`") && text.contains("exited with code 3");
+    found.require(has_reason, || format!("no reason: {told}"));
+    found.require(told["result"]["isError"] == true, || format!("not an error: {told}"));
+    let unknown = client.call("nowhere__anything", "ahoy");
+    found.require(unknown["error"]["code"] == -32602, || format!("no error: {unknown}"));
+    client.finish();
+    found
 }
 
 /// A session ends before the next one begins.

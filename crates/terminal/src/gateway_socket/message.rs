@@ -53,7 +53,7 @@ impl GatewayRequest {
     pub fn crosses_versions(&self) -> bool {
         match self {
             Self::Attach(request) => request.is_moving,
-            Self::Status => false,
+            Self::Status | Self::Questions { .. } | Self::Answer { .. } => false,
             Self::Stop | Self::TakeOver(_) => true,
         }
     }

@@ -22,6 +22,8 @@ pub struct GatewayPlan {
     pub rounds: usize,
     seconds: f64,
     profile: String,
+    /// Set if the programs are built already.
+    is_built: bool,
     /// Only these targets, if any are named.
     only: Vec<String>,
     /// Remark on the machine, for the report.
@@ -49,11 +51,13 @@ pub struct GatewaySample {
 pub fn gateway(words: &[&str]) -> TaskResult {
     let plan = GatewayPlan::parse(words)?;
     let others = peers::install_gateways()?;
-    let packages = ["--package", "wharf-cli", "--package", "wharf-peers"];
-    let programs = ["wharf", "bench-gateway", "bench-echo", "bench-http-echo", "bench-raw", "bench-wharf"];
-    let programs = programs.iter().flat_map(|name| ["--bin", name]);
-    run(cargo().args(["build", "--profile", &plan.profile]).args(packages).args(programs))?;
-    let binaries = target().join(&plan.profile);
+    if !plan.is_built {
+        let packages = ["--package", "wharf-cli", "--package", "wharf-peers"];
+        let programs = ["wharf", "bench-gateway", "bench-echo", "bench-http-echo", "bench-raw", "bench-wharf"];
+        let programs = programs.iter().flat_map(|name| ["--bin", name]);
+        run(cargo().args(["build", "--profile", &plan.profile]).args(packages).args(programs))?;
+    }
+    let binaries = target().join(if plan.profile == "dev" { "debug" } else { &plan.profile });
     let mut samples = Vec::new();
     let mut pipes = Vec::new();
     for round in 0..plan.rounds {
@@ -99,7 +103,8 @@ fn measure(plan: &GatewayPlan, target: &RunningTarget, setting: GatewaySetting, 
         }
         Err(failure) => {
             let line = failure.to_string();
-            let reason = line.lines().find(|line| line.contains("called `")).or(line.lines().next()).unwrap_or_default();
+            let reason =
+                line.lines().find(|line| line.contains("called `")).or(line.lines().next()).unwrap_or_default();
             say!("{} {setting:?}: {}", target.kind.label(), reason.chars().take(200).collect::<String>());
             sample(None)
         }
@@ -120,7 +125,7 @@ impl GatewayPlan {
     fn parse(words: &[&str]) -> TaskResult<Self> {
         let command = [&["cargo", "xtask", "bench", "gateway"], words].concat().join(" ");
         let (profile, only) = ("dist".to_owned(), Vec::new());
-        let mut plan = Self { rounds: 5, seconds: 3.0, profile, only, note: None, command };
+        let mut plan = Self { rounds: 5, seconds: 3.0, profile, is_built: false, only, note: None, command };
         let mut words = words.iter();
         while let Some(word) = words.next() {
             match *word {
@@ -128,6 +133,7 @@ impl GatewayPlan {
                 "--rounds" => plan.rounds = parse_number("--rounds", words.next())?,
                 "--secs" => plan.seconds = parse_number("--secs", words.next())?,
                 "--profile" => plan.profile = words.next().ok_or("--profile NAME")?.to_string(),
+                "--built" => plan.is_built = true,
                 "--only" => plan.only.push(words.next().ok_or("--only TARGET")?.to_string()),
                 "--note" => plan.note = Some(words.next().ok_or("--note TEXT")?.to_string()),
                 other => return Err(format!("bench gateway: unknown argument {other}").into()),

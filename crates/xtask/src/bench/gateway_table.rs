@@ -152,7 +152,12 @@ fn rows(samples: &[GatewaySample], pipes: &[f64]) -> Vec<LimitRow> {
         LimitRow::at_most("p50, 1 client : direct HTTP + pipe + 20 µs", wharf(ONE, "p50_us"), sum, "µs"),
         LimitRow::at_most("processor time per call, 1 client", wharf(ONE, "cpu_us_per_call"), 40.0, "µs"),
         LimitRow::at_most("processor time per call, 64 clients", wharf(MANY, "cpu_us_per_call"), 25.0, "µs"),
-        LimitRow::at_least("calls : Rust peer, 64 clients", ratio(samples, TargetKind::RustProxy, MANY, "rps"), 1.3, "x"),
+        LimitRow::at_least(
+            "calls : Rust peer, 64 clients",
+            ratio(samples, TargetKind::RustProxy, MANY, "rps"),
+            1.3,
+            "x",
+        ),
         LimitRow::at_least("calls : best of the Node and Python peers, 64 clients", slowest, 8.0, "x"),
     ]
 }

@@ -11,6 +11,8 @@ use crate::run::{MachineDescription, TaskResult, cargo, parse_number, root, run,
 /// What is run.
 struct GatewayProof {
     profile: String,
+    /// Set if `wharf` is built already.
+    is_built: bool,
     /// Number of kills, instead of the usual one.
     runs: Option<usize>,
     /// Filter of the cases.
@@ -24,12 +26,16 @@ pub fn gateway(words: &[&str]) -> TaskResult {
     peers::install_command_lines()?;
     peers::install_agents()?;
     let packages = ["--package", "wharf-cli", "--package", "wharf-peers"];
-    let build = ["build", "--profile", &proof.profile];
-    run(cargo().args(build).args(packages).args(["--bin", "wharf", "--bin", "bench-gateway"]))?;
+    if !proof.is_built {
+        let build = ["build", "--profile", &proof.profile];
+        run(cargo().args(build).args(packages).args(["--bin", "wharf", "--bin", "bench-gateway"]))?;
+    }
     let table = target().join("reliability-gateway.json");
     let _ = fs::remove_file(&table);
     let mut command = cargo();
-    command.args(["test", "--profile", &proof.profile]).args(packages).args(["--test", "gateway", "--"]);
+    command.args(["test", "--profile", &proof.profile]);
+    // What is built already may be so without the other package.
+    command.args(if proof.is_built { &packages[2..] } else { &packages }).args(["--test", "gateway", "--"]);
     command.args(&proof.case).args(["--full", "--table"]).arg(&table);
     if let Some(runs) = proof.runs {
         command.args(["--runs", &runs.to_string()]);
@@ -50,12 +56,13 @@ pub fn gateway(words: &[&str]) -> TaskResult {
 impl GatewayProof {
     fn parse(words: &[&str]) -> TaskResult<Self> {
         let command = [&["cargo", "xtask", "prove", "gateway"], words].concat().join(" ");
-        let mut proof = Self { profile: "dist".to_owned(), runs: None, case: None, command };
+        let mut proof = Self { profile: "dist".to_owned(), is_built: false, runs: None, case: None, command };
         let mut words = words.iter();
         while let Some(word) = words.next() {
             match *word {
                 "--runs" => proof.runs = Some(parse_number("--runs", words.next())?),
                 "--profile" => proof.profile = words.next().ok_or("--profile NAME")?.to_string(),
+                "--built" => proof.is_built = true,
                 flag if flag.starts_with('-') => return Err(format!("prove gateway: unknown argument {flag}").into()),
                 case => proof.case = Some(case.to_owned()),
             }

@@ -33,7 +33,8 @@ pub fn run(words: &[String]) {
 }
 
 async fn serve(server: String) {
-    let mut child = Command::new(server).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let mut child =
+        Command::new(server).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
     let (lines, queue) = mpsc::unbounded_channel();
     let hop = Arc::new(Hop { lines, waiting: Mutex::default(), next: AtomicU64::new(1) });
     tokio::spawn(write_lines(child.stdin.take().unwrap(), queue));

@@ -7,17 +7,25 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-/// Flags: `[--journal FILE] [--child]`.
+/// Flags: `[--journal FILE] [--transcript FILE] [--child]`.
 pub fn run(words: &[String]) {
-    let journal = crate::value(words, "--journal").map(|path| {
-        let opened = OpenOptions::new().create(true).append(true).open(path);
-        opened.unwrap()
-    });
+    let open = |flag: &str| {
+        let path = crate::value(words, flag)?;
+        Some(OpenOptions::new().create(true).append(true).open(path).unwrap())
+    };
+    let (journal, mut transcript) = (open("--journal"), open("--transcript"));
+    if let Some(transcript) = &mut transcript {
+        std::env::vars().for_each(|(name, value)| writeln!(transcript, "{name}={value}").unwrap());
+    }
     // A process of its own, as launchers have.
     let child = words.iter().any(|word| word == "--child").then(sleeping_child);
     let mut server = JournalServer { journal, questions: HashMap::new(), _child: child };
     for line in io::stdin().lock().lines() {
-        let Ok(message) = serde_json::from_str::<Value>(&line.unwrap()) else { continue };
+        let line = line.unwrap();
+        if let Some(transcript) = &mut transcript {
+            writeln!(transcript, "{line}").unwrap();
+        }
+        let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
         if let Some(answer) = server.receive(&message) {
             let mut output = io::stdout().lock();
             writeln!(output, "{answer}").and_then(|()| output.flush()).unwrap();
