@@ -414,6 +414,7 @@ mod tests {
             only_flags: false,
             variable: None,
             approvals: PathBuf::new(),
+            variables: ReferencedVariables::default(),
         };
         for number in 0..MAX_PROJECTS {
             assert!(table.lease(key(number)).is_ok());
