@@ -17,7 +17,7 @@ use wharf_wire::{
 
 use crate::connection::{SKILLS_EXTENSION, TASKS_EXTENSION};
 use crate::counters::{ConnectionCounters, CounterKind, CounterSet};
-use crate::engine::{PendingReply, RequestRefusal};
+use crate::engine::{PendingReply, RequestOrigin, RequestRefusal};
 use crate::limits::Limits;
 use crate::options::CallTag;
 use crate::services::{BoxedFuture, ClientServices, RequestSource, SamplingError};
@@ -125,15 +125,15 @@ impl ServerRequestHandler {
         &self,
         method: &str,
         params: Option<RawJson>,
-        call: Option<CallTag>,
+        origin: RequestOrigin<'_>,
     ) -> Result<PendingReply, RequestRefusal> {
         let undeclared = || RequestRefusal::new(code::METHOD_NOT_FOUND, "not offered by this client");
         match method {
-            ELICIT if self.services.elicitation.is_some() => self.elicit(params, call),
-            SAMPLE if self.services.sampling.is_some() => self.sample(params, call),
+            ELICIT if self.services.elicitation.is_some() => self.elicit(params, origin),
+            SAMPLE if self.services.sampling.is_some() => self.sample(params, origin),
             ROOTS => {
                 let source = self.services.roots.as_ref().ok_or_else(undeclared)?;
-                let roots = with_timeout(self.limits.call, source.available_roots(self.source(call)));
+                let roots = with_timeout(self.limits.call, source.available_roots(self.source(origin)));
                 let work = async move {
                     let late = || RequestRefusal::new(code::INTERNAL, "the roots are not available");
                     let none = || RequestRefusal::new(code::METHOD_NOT_FOUND, "no roots are available to this server");
@@ -160,7 +160,7 @@ impl ServerRequestHandler {
             && let Ok(data) = RawJson::parse(masked_value(data.as_bytes(), &self.redactor))
         {
             let logger = logger.map(|logger| self.redactor.redact(&logger).into_owned());
-            sink.log(self.source(call), LogMessage { level, logger, data });
+            sink.log(self.source(call.into()), LogMessage { level, logger, data });
         }
     }
 
@@ -172,20 +172,33 @@ impl ServerRequestHandler {
         if !self.try_count_prompt() {
             return ElicitationResponse::Decline;
         }
-        with_timeout(self.limits.ask_timeout, elicitor.elicit(self.source(call), Elicitation::Url(page)))
+        with_timeout(self.limits.ask_timeout, elicitor.elicit(self.source(call.into()), Elicitation::Url(page)))
             .await
             .unwrap_or(ElicitationResponse::Cancel)
+    }
+
+    /// Tells the elicitor that a page is done.
+    pub fn report_page_done(&self, params: Option<&RawJson>, call: Option<CallTag>) {
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct WirePageDone {
+            elicitation_id: String,
+        }
+        let done = params.and_then(|params| params.decode::<WirePageDone>(self.bounds()).ok());
+        if let (Some(elicitor), Some(done)) = (&self.services.elicitation, done) {
+            elicitor.page_done(self.source(call.into()), &done.elicitation_id);
+        }
     }
 
     /// Resolves when the user reports that they are done with the page.
     pub fn wait_for_page(&self, page: &UrlRequest, call: Option<CallTag>) -> BoxedFuture<()> {
         match &self.services.elicitation {
-            Some(elicitor) => elicitor.wait_for_page(self.source(call), page),
+            Some(elicitor) => elicitor.wait_for_page(self.source(call.into()), page),
             None => Box::pin(std::future::pending()),
         }
     }
 
-    fn elicit(&self, params: Option<RawJson>, call: Option<CallTag>) -> Result<PendingReply, RequestRefusal> {
+    fn elicit(&self, params: Option<RawJson>, origin: RequestOrigin<'_>) -> Result<PendingReply, RequestRefusal> {
         let question = decode_params::<Elicitation>(params, self.bounds())?;
         let Some(elicitor) = &self.services.elicitation else { return Err(invalid_params(&"not offered")) };
         if matches!(question, Elicitation::Url(_)) && !elicitor.supports_pages() {
@@ -198,7 +211,7 @@ impl ServerRequestHandler {
             let answer = Ok(ElicitationResponse::Decline.to_raw());
             return Ok(PendingReply { person: false, work: Box::pin(std::future::ready(answer)) });
         }
-        let asking = elicitor.elicit(self.source(call), question.clone());
+        let asking = elicitor.elicit(self.source(origin), question.clone());
         let limit = self.limits.ask_timeout;
         let work = async move {
             let answer = with_timeout(limit, asking).await.unwrap_or(ElicitationResponse::Cancel);
@@ -207,7 +220,7 @@ impl ServerRequestHandler {
         Ok(PendingReply { person: true, work: Box::pin(work) })
     }
 
-    fn sample(&self, params: Option<RawJson>, call: Option<CallTag>) -> Result<PendingReply, RequestRefusal> {
+    fn sample(&self, params: Option<RawJson>, origin: RequestOrigin<'_>) -> Result<PendingReply, RequestRefusal> {
         let request = decode_params::<SamplingRequest>(params, self.bounds())?;
         let Some(sampler) = &self.services.sampling else { return Err(invalid_params(&"not offered")) };
         if request.tools.is_some() && !sampler.supports_tools() {
@@ -216,7 +229,7 @@ impl ServerRequestHandler {
         if !self.try_count_prompt() {
             return Err(RequestRefusal::new(USER_REJECTED, "too many requests"));
         }
-        let sampling = sampler.sample(self.source(call), request);
+        let sampling = sampler.sample(self.source(origin), request);
         let limit = self.limits.ask_timeout;
         let work = async move {
             match with_timeout(limit, sampling).await {
@@ -230,8 +243,8 @@ impl ServerRequestHandler {
         Ok(PendingReply { person: true, work: Box::pin(work) })
     }
 
-    fn source(&self, call: Option<CallTag>) -> RequestSource<'_> {
-        RequestSource { call, ..RequestSource::new(&self.server) }
+    fn source<'a>(&'a self, RequestOrigin { call, id }: RequestOrigin<'a>) -> RequestSource<'a> {
+        RequestSource { call, request: id, ..RequestSource::new(&self.server) }
     }
 
     /// Reports whether another prompt to the user fits the rate limit, and counts it if so.

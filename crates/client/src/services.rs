@@ -20,12 +20,14 @@ pub struct RequestSource<'a> {
     /// request arrived on the stream of a call over HTTP, or as an input request of a call (2026-07-28). Over stdio
     /// the handshake revisions do not tell.
     pub call: Option<CallTag>,
+    /// Id of the server's request, or key of its input request (2026-07-28), as JSON. Log messages have none.
+    pub request: Option<&'a str>,
 }
 
 impl<'a> RequestSource<'a> {
     /// Creates the source of a request that belongs to no known call.
     pub fn new(server: &'a str) -> Self {
-        Self { server, call: None }
+        Self { server, call: None, request: None }
     }
 }
 
@@ -48,6 +50,12 @@ pub trait Elicitor: Send + Sync {
     fn wait_for_page(&self, source: RequestSource<'_>, page: &UrlRequest) -> BoxedFuture<()> {
         let _ = (source, page);
         Box::pin(std::future::pending())
+    }
+
+    /// Called when the server reports that a page is done (2025-11-25), also after the end of its call. Called on the
+    /// connection's own task: it must return at once. Does nothing by default.
+    fn page_done(&self, source: RequestSource<'_>, elicitation_id: &str) {
+        let _ = (source, elicitation_id);
     }
 }
 

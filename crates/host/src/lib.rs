@@ -145,7 +145,8 @@ pub use wharf_client::{
     ConnectionCounters, DeclaredClient, Direction, DisconnectReport, Elicitor, InputHandling, InputRound, Limits,
     LocalServer, LogSink, NegotiationMode, NotAuthorized, ProcessLog, ProcessNote, ProgressSink, RawResult,
     RequestCredentials, RequestOptions, RequestSource, ResultKind, RootsSource, Sampler, SamplingError, ServerEnd,
-    ServerFacts, Tap, TappedMessage, TaskOptions, TimeoutKind, ToolCall, ToolReply, WithheldEntry, Workers,
+    ServerFacts, Started, Tap, TappedMessage, TaskHandle, TaskOptions, TimeoutKind, ToolCall, ToolReply, Transport,
+    WithheldEntry, Workers,
 };
 /// Configuration files.
 pub use wharf_config as config;

@@ -11,7 +11,9 @@ use wharf_wire::{
 };
 
 use super::excerpt::{decode_large_error, truncate_message};
-use super::{EXCERPT, Engine, NotMcpPeer, NotificationEffect, RawResult, RequestDisposition, RequestRefusal};
+use super::{
+    EXCERPT, Engine, NotMcpPeer, NotificationEffect, RawResult, RequestDisposition, RequestOrigin, RequestRefusal,
+};
 use crate::budget::{BudgetExceeded, LARGE_MESSAGE_BYTES};
 use crate::counters::CounterKind;
 use crate::error::{CallError, NOT_A_MESSAGE};
@@ -375,7 +377,7 @@ impl Engine {
                 return Ok(());
             }
         };
-        match self.protocol.request(method, params, call) {
+        match self.protocol.request(method, params, RequestOrigin { call, id: Some(&id) }) {
             RequestDisposition::Result(result) => self.send_reply(&id, Ok(result)),
             RequestDisposition::Reject(refusal) => self.send_reply(&id, Err(refusal)),
             RequestDisposition::Later(pending_reply) => self.begin_reply(&id, pending_reply),

@@ -71,10 +71,25 @@ pub enum ResultKind {
     Task,
 }
 
+/// The origin of a request from the server.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RequestOrigin<'a> {
+    /// The call on whose stream it arrived, or that it is an input request of.
+    pub call: Option<CallTag>,
+    /// Its id or key, as JSON.
+    pub id: Option<&'a str>,
+}
+
+impl From<Option<CallTag>> for RequestOrigin<'_> {
+    fn from(call: Option<CallTag>) -> Self {
+        Self { call, id: None }
+    }
+}
+
 /// The protocol knowledge the engine needs, without knowing any method by name.
 pub(crate) trait Protocol: Send + Sync {
-    /// Handles a request from the server. `call` is the call on whose stream it arrived.
-    fn request(&self, method: &str, params: Option<RawJson>, call: Option<CallTag>) -> RequestDisposition;
+    /// Handles a request from the server.
+    fn request(&self, method: &str, params: Option<RawJson>, origin: RequestOrigin<'_>) -> RequestDisposition;
     /// Handles a notification from the server and returns its effect on calls.
     fn notification(&self, method: &str, params: Option<RawJson>, call: Option<CallTag>) -> NotificationEffect;
     /// Returns the message that cancels a call.

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use wharf_wire::{Era, JsonLimits, Progress, RawJson, Revision, RpcError, UnsupportedRevision, View};
 
-use crate::engine::{Engine, NotMcpPeer, NotificationEffect, Protocol, RequestDisposition, ResultKind};
+use crate::engine::{Engine, NotMcpPeer, NotificationEffect, Protocol, RequestDisposition, RequestOrigin, ResultKind};
 use crate::notifications::{DispatchOutcome, NotificationHub};
 use crate::options::{CallTag, NotificationObserver};
 use crate::server_requests::ServerRequestHandler;
@@ -19,6 +19,8 @@ pub(crate) use negotiate::{ProbeVerdict, evaluate_probe};
 pub(crate) use stateless::{discover_params, forwarded_meta_members, meta_members};
 
 pub(crate) const DISCOVER: &str = "server/discover";
+/// Reports that a page is done (2025-11-25, client/elicitation).
+const PAGE_DONE: &str = "notifications/elicitation/complete";
 pub(crate) const INITIALIZE: &str = "initialize";
 pub(crate) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
@@ -73,14 +75,14 @@ impl ProtocolState {
 }
 
 impl Protocol for ProtocolState {
-    fn request(&self, method: &str, params: Option<RawJson>, call: Option<CallTag>) -> RequestDisposition {
+    fn request(&self, method: &str, params: Option<RawJson>, origin: RequestOrigin<'_>) -> RequestDisposition {
         match (self.era(), method) {
             // Only clients send these: the peer echoes its input, like `cat`.
             (_, DISCOVER | INITIALIZE) => RequestDisposition::NotMcp(NotMcpPeer("it echoed the request back")),
             (Some(Era::Stateless), _) => RequestDisposition::Unwanted,
             // Also allowed before and during the handshake (2025-11-25, basic/lifecycle).
             (_, "ping") => RequestDisposition::Result(RawJson::empty_object()),
-            _ => match self.request_handler.begin_reply(method, params, call) {
+            _ => match self.request_handler.begin_reply(method, params, origin) {
                 Ok(pending_reply) => RequestDisposition::Later(pending_reply),
                 Err(refusal) => RequestDisposition::Reject(refusal),
             },
@@ -99,6 +101,9 @@ impl Protocol for ProtocolState {
             "notifications/cancelled" => return self.on_cancelled(params.as_ref()),
             "notifications/message" => self.request_handler.log(params, call),
             _ => {
+                if method == PAGE_DONE {
+                    self.request_handler.report_page_done(params.as_ref(), call);
+                }
                 let posted = self.era().map(|era| self.notifications.dispatch(era, method, params.as_ref()));
                 if posted == Some(DispatchOutcome::Stray) {
                     return NotificationEffect::Stray;

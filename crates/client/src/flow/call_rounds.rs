@@ -115,7 +115,8 @@ async fn run_in_span(
 
 /// Returns the members of a forwarded input round.
 fn round_members(connection: &Connection, call: OutgoingRequest<'_>, round: &InputRound) -> Result<String, CallError> {
-    if !connection.is_stateless() || !INPUT_METHODS.contains(&call.method) {
+    let takes_answers = INPUT_METHODS.contains(&call.method) || call.method == "tasks/update";
+    if !connection.is_stateless() || !takes_answers {
         return Err(CallError::Invalid(format!(
             "`{}` of this server's revision takes no `inputResponses` or `requestState`",
             call.method

@@ -8,7 +8,7 @@ use wharf_spec::UntrustedText;
 use wharf_wire::{ElicitationResponse, InputRequest, InputRequired, RawJson, RpcError, UrlRequest, View, code};
 
 use crate::connection::Connection;
-use crate::engine::RequestRefusal;
+use crate::engine::{RequestOrigin, RequestRefusal};
 use crate::error::CallError;
 use crate::notifications::NotificationHub;
 use crate::options::CallTag;
@@ -56,7 +56,8 @@ pub(super) async fn answer_requests(
 ) -> Result<String, CallError> {
     let mut text = String::from("{");
     for InputRequest { key, method, params } in requests {
-        let pending_reply = connection.inner().protocol.request_handler.begin_reply(&method, params, call);
+        let origin = RequestOrigin { call, id: Some(key.as_str()) };
+        let pending_reply = connection.inner().protocol.request_handler.begin_reply(&method, params, origin);
         let pending_reply = pending_reply.map_err(|refusal| input_error(&method, refusal))?;
         let pause = pending_reply.person.then(|| connection.inner().server.engine.pause_deadlines());
         let response =
