@@ -8,16 +8,16 @@ mod page;
 mod server;
 mod suite;
 
-use std::fs;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use crate::run::{TaskResult, cargo, root, run, say};
+use crate::run::{TaskResult, cargo, run, say};
 use crate::test::TestCounts;
 
+use page::PagePart;
 use suite::{ConformanceSuite, ScenarioVerdict, SuiteSubject};
 
-pub use server::run_one as run_server_case;
+pub use server::run_cases as run_server_cases;
 
 /// Arguments to the suite: the revisions, and `extension` for scenarios outside of any revision.
 const REVISIONS: [&str; 5] = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", EXTENSION_SCENARIOS];
@@ -38,7 +38,7 @@ pub fn conformance(words: &[&str]) -> TaskResult {
     run(cargo().args(["build", "--package", "wharf-conformance"]))?;
     let played = run_scenarios(&plan, &ConformanceSuite::install(&[])?)?;
     if plan.table {
-        fs::write(root().join("evidence/conformance.md"), page::page(&played)?)?;
+        page::write_part(PagePart::Client, &page::page(&played)?)?;
         say!("wrote evidence/conformance.md");
     }
     let TestCounts { passed, failed } = summarize(&played);

@@ -58,7 +58,7 @@ usage: cargo xtask <task>
         [--scenario S] [--table]  --table written to evidence/conformance.md
   conformance server [REVISION]   the suite's server half against `wharf serve`, with a fixture server behind it on
         [--behind stdio|http]     stdio and over HTTP, in either era
-        [--era handshake|stateless] [--scenario S] [--profile NAME] [--built]
+        [--era handshake|stateless] [--scenario S] [--profile NAME] [--built] [--table]
   package [--profile NAME]        every package of one static binary below target/package: archive,
         [--binary FILE] [--quick] wheel, npm, Debian, install.sh, SHA256SUMS and SBOM; --targets lists
         [--target T] [--out DIR]  the platforms, --quick compresses less

@@ -33,7 +33,7 @@ pub fn test() -> TaskResult {
         say!("the conformance suite: {failure}");
         TestCounts { passed: 0, failed: 1 }
     });
-    tally += conformance::run_server_case(&[(RUN_MARKER, &name)]).unwrap_or_else(|failure| {
+    tally += conformance::run_server_cases(&[(RUN_MARKER, &name)]).unwrap_or_else(|failure| {
         say!("the conformance suite against the gateway: {failure}");
         TestCounts { passed: 0, failed: 1 }
     });

@@ -110,7 +110,7 @@ impl FixtureConnection {
         state.capabilities = params["capabilities"].clone();
         json!({
             "protocolVersion": revision.as_str(),
-            "capabilities": methods::capabilities(self.era),
+            "capabilities": methods::capabilities(),
             "serverInfo": methods::server_info(),
         })
     }

@@ -79,6 +79,9 @@ pub async fn listen(mut changes: Receiver<ChangedList>, id: Value, wanted: Value
             granted[name] = true.into();
         }
     }
+    if wanted["resourceSubscriptions"].is_array() {
+        granted["resourceSubscriptions"] = wanted["resourceSubscriptions"].clone();
+    }
     let params = json!({"_meta": meta, "notifications": granted});
     out.send(notification("notifications/subscriptions/acknowledged", params));
     while let Some(list) = next(&mut changes).await {

@@ -42,18 +42,14 @@ impl FixtureError {
 
 pub type FixtureResult = Result<Value, FixtureError>;
 
-pub fn capabilities(era: Era) -> Value {
-    let mut capabilities = json!({
+pub fn capabilities() -> Value {
+    json!({
         "tools": {"listChanged": true},
         "prompts": {"listChanged": true},
-        "resources": {},
+        "resources": {"subscribe": true},
         "completions": {},
         "logging": {},
-    });
-    if era == Era::Handshake {
-        capabilities["resources"]["subscribe"] = true.into();
-    }
-    capabilities
+    })
 }
 
 pub fn server_info() -> Value {
@@ -68,7 +64,7 @@ pub async fn answer(request: &FixtureRequest) -> FixtureResult {
         "resources/subscribe" | "resources/unsubscribe" if is_handshake => Ok(json!({})),
         "server/discover" if !is_handshake => Ok(request.cached(json!({
             "supportedVersions": [Revision::LATEST_STATELESS.as_str()],
-            "capabilities": capabilities(request.era),
+            "capabilities": capabilities(),
             "_meta": {"io.modelcontextprotocol/serverInfo": server_info()},
         }))),
         "subscriptions/listen" if !is_handshake => {

@@ -3,12 +3,80 @@
 use std::fmt::Write;
 use std::fs;
 
+use super::server::{self, BACKENDS, BackendResults};
 use super::{REVISIONS, ScenarioResult};
 use crate::run::{MachineDescription, TaskResult, root};
 
 const SUITE: &str = "@modelcontextprotocol/conformance";
 
-/// Formats the whole page.
+/// Begins the second part of the page.
+const GATEWAY_TITLE: &str = "# Through the gateway\n";
+
+/// A part of the page. Each is written by its own command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PagePart {
+    Client,
+    Gateway,
+}
+
+/// Writes one part of the page and keeps the other.
+pub fn write_part(part: PagePart, text: &str) -> TaskResult {
+    let path = root().join("evidence/conformance.md");
+    let before = fs::read_to_string(&path).unwrap_or_default();
+    fs::write(path, replace_part(&before, part, text))?;
+    Ok(())
+}
+
+fn replace_part(page: &str, part: PagePart, text: &str) -> String {
+    let (client, gateway) = page.split_at(page.find(GATEWAY_TITLE).unwrap_or(page.len()));
+    let (client, gateway) = match part {
+        PagePart::Client => (text, gateway),
+        PagePart::Gateway => (client, text),
+    };
+    let parts = [client.trim_end(), gateway.trim_end()].into_iter().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("\n\n") + "\n"
+}
+
+/// Formats the part about the gateway.
+pub fn gateway_page(results: &[BackendResults]) -> TaskResult<String> {
+    let played = || results.iter().flat_map(|results| &results.played);
+    let passed = played().filter(|played| played.verdict.is_passed()).count();
+    Ok(format!(
+        "{GATEWAY_TITLE}\n\
+         The server half of the suite, {}, against `wharf serve --http --names plain` with `wharf-conformance-server` \
+         behind it: over stdio and over HTTP, in either era. The suite sends the gateway's token with every request.\n\n\
+         ```console\n\
+         $ cargo xtask conformance server                                        # both revisions, all four servers\n\
+         $ cargo xtask conformance server 2025-11-25 --behind http --era stateless\n\
+         $ cargo xtask conformance server --table                                # and this part of the page\n\
+         ```\n\n\
+         Passed checks of all checks, on {}, counted as above. A dash: the revision has no such scenario.\n\n\
+         {}\nScenarios: {}, passed: {passed}.\n",
+        version()?,
+        MachineDescription::detect().date,
+        gateway_table(results),
+        played().count(),
+    ))
+}
+
+fn gateway_table(results: &[BackendResults]) -> String {
+    let columns = server::REVISIONS.iter().flat_map(|revision| BACKENDS.map(|backend| (*revision, backend)));
+    let columns: Vec<_> = columns.collect();
+    let titles = columns.iter().map(|(revision, backend)| format!("{revision}, {} {}", backend.transport, backend.era));
+    let mut table = String::new();
+    row(&mut table, "scenario", &titles.collect::<Vec<_>>());
+    row(&mut table, "---", &columns.iter().map(|_| "---".to_owned()).collect::<Vec<_>>());
+    for scenario in scenarios(results.iter().flat_map(|results| &results.played)) {
+        let cells = columns.iter().map(|(revision, backend)| {
+            let found = results.iter().find(|results| results.backend == *backend);
+            found.map_or_else(|| "–".to_owned(), |results| cell(&results.played, scenario, revision))
+        });
+        row(&mut table, scenario, &cells.collect::<Vec<_>>());
+    }
+    table
+}
+
+/// Formats the part about the client.
 pub fn page(played: &[ScenarioResult]) -> TaskResult<String> {
     let passed = played.iter().filter(|played| played.verdict.is_passed()).count();
     Ok(format!(
@@ -64,7 +132,7 @@ fn table(played: &[ScenarioResult]) -> String {
 }
 
 /// Returns each scenario once, in the order of its first run.
-fn scenarios(played: &[ScenarioResult]) -> Vec<&str> {
+fn scenarios<'a>(played: impl IntoIterator<Item = &'a ScenarioResult>) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     for ScenarioResult { turn, .. } in played {
         if !names.contains(&turn.scenario.as_str()) {
@@ -91,6 +159,17 @@ fn row(page: &mut String, first: &str, cells: &[String]) {
 mod tests {
     use super::super::{ScenarioRun, ScenarioVerdict};
     use super::*;
+
+    #[test]
+    fn part_of_the_page_is_replaced_and_the_other_kept() {
+        let first = replace_part("", PagePart::Client, "# Conformance\n\nold\n");
+        let both = replace_part(&first, PagePart::Gateway, "# Through the gateway\n\none\n");
+        assert_eq!(both, "# Conformance\n\nold\n\n# Through the gateway\n\none\n");
+        let newer = replace_part(&both, PagePart::Client, "# Conformance\n\nnew\n");
+        assert_eq!(newer, "# Conformance\n\nnew\n\n# Through the gateway\n\none\n");
+        let last = replace_part(&newer, PagePart::Gateway, "# Through the gateway\n\ntwo\n");
+        assert_eq!(last, "# Conformance\n\nnew\n\n# Through the gateway\n\ntwo\n");
+    }
 
     #[test]
     fn scenario_has_one_row() {

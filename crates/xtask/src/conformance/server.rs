@@ -8,6 +8,7 @@ use std::thread;
 
 use serde_json::json;
 
+use super::page::{self, PagePart};
 use super::suite::{ConformanceSuite, SuiteSubject};
 use super::{ScenarioResult, ScenarioRun, run_turns, summarize};
 use crate::run::{TaskResult, cargo, run, say, start_error, target};
@@ -51,6 +52,8 @@ pub struct ServerPlan {
     profile: Option<String>,
     /// Uses the programs as they are.
     is_built: bool,
+    /// Writes the results to the page.
+    has_table: bool,
 }
 
 impl ServerPlan {
@@ -65,6 +68,7 @@ impl ServerPlan {
                 "--era" => plan.era = Some(value()?),
                 "--profile" => plan.profile = Some(value()?),
                 "--built" => plan.is_built = true,
+                "--table" => plan.has_table = true,
                 word => {
                     let known = REVISIONS.into_iter().find(|revision| *revision == word);
                     let unknown = || format!("conformance server: expected {}, not {word}", REVISIONS.join(" or "));
@@ -74,6 +78,9 @@ impl ServerPlan {
         }
         if plan.backends().next().is_none() {
             return Err("--behind is stdio or http, --era handshake or stateless".into());
+        }
+        if plan.has_table && (plan.revision.is_some() || plan.scenario.is_some() || plan.backends().count() < 4) {
+            return Err("--table needs both revisions and all servers".into());
         }
         Ok(plan)
     }
@@ -106,15 +113,25 @@ pub fn server_conformance(words: &[&str]) -> TaskResult {
         say!("behind {} {}: {} passed, {} failed", backend.transport, backend.era, counts.passed, counts.failed);
         tally += counts;
     }
+    if plan.has_table {
+        page::write_part(PagePart::Gateway, &page::gateway_page(&results)?)?;
+        say!("wrote evidence/conformance.md");
+    }
     println!("{} passed, {} failed", tally.passed, tally.failed);
     if tally.failed == 0 && tally.passed > 0 { Ok(()) } else { Err("conformance scenarios failed".into()) }
 }
 
-/// Runs one revision with one server as part of `cargo xtask test`. The programs must be built already.
-pub fn run_one(environment: &[(&str, &str)]) -> TaskResult<TestCounts> {
-    let plan = ServerPlan::parse(&[REVISIONS[0], "--behind", "stdio", "--era", "stateless"])?;
-    let results = run_plan(&plan, &ConformanceSuite::install(environment)?)?;
-    Ok(results.first().map(|results| summarize(&results.played)).unwrap_or_default())
+/// Runs one revision with a server of its own era and with one of the other, as part of `cargo xtask test`. The programs
+/// must be built already.
+pub fn run_cases(environment: &[(&str, &str)]) -> TaskResult<TestCounts> {
+    let (mut counts, suite) = (TestCounts::default(), ConformanceSuite::install(environment)?);
+    for [transport, era] in [["stdio", "stateless"], ["http", "handshake"]] {
+        let plan = ServerPlan::parse(&[REVISIONS[0], "--behind", transport, "--era", era])?;
+        for results in run_plan(&plan, &suite)? {
+            counts += summarize(&results.played);
+        }
+    }
+    Ok(counts)
 }
 
 /// Runs everything that the plan selects.
@@ -230,7 +247,8 @@ mod tests {
         let one = ServerPlan::parse(&["2025-11-25", "--behind", "http", "--era", "handshake"]).unwrap();
         assert_eq!(one.revision, Some("2025-11-25"));
         assert_eq!(one.backends().collect::<Vec<_>>(), [BACKENDS[3]]);
-        for words in [&["2024-11-05"][..], &["--era"], &["--era", "old"], &["--behind", "sse"]] {
+        let partial = &["2025-11-25", "--table"];
+        for words in [&["2024-11-05"][..], &["--era"], &["--era", "old"], &["--behind", "sse"], partial] {
             assert!(ServerPlan::parse(words).is_err(), "{words:?}");
         }
     }
