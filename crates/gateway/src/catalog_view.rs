@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use memchr::memmem;
 use serde_json::json;
 use wharf::RawJson;
 use wharf::catalog::{Catalog, Section};
@@ -53,7 +54,8 @@ pub(crate) struct EntryPage<'a> {
 }
 
 impl CatalogView {
-    pub fn new(catalog: &Catalog, options: &ViewOptions) -> Self {
+    /// Creates the lists. Calls of the servers in `task_servers` can become tasks.
+    pub fn new(catalog: &Catalog, options: &ViewOptions, task_servers: &[ServerName]) -> Self {
         let names = options.names;
         let mut view = Self {
             version: catalog.version(),
@@ -80,6 +82,9 @@ impl CatalogView {
                 continue;
             }
             let Some(entry) = with_member(&tool.definition.raw, "name", &name) else { continue };
+            let is_new = memmem::find(&entry, b"\"execution\"").is_none();
+            let entry =
+                if is_new && task_servers.contains(&tool.id.server) { with_task_support(&entry) } else { entry };
             if options.surface == ToolSurface::Search {
                 let (name, tool, definition) = (name.clone(), Arc::clone(tool), entry.clone());
                 searched.push(SearchedTool { name, tool, definition });
@@ -160,6 +165,13 @@ impl EntryList {
         let next_cursor = (end < self.0.len()).then(|| format!("after-{end}"));
         Some(EntryPage { entries: &self.0[start..end], next_cursor })
     }
+}
+
+/// Says in the words of 2025-11-25 that calls of a tool can become tasks. In later revisions that is a matter of the
+/// server.
+fn with_task_support(tool: &Bytes) -> Bytes {
+    let tool = tool.strip_suffix(b"}").unwrap_or(tool);
+    [tool, br#","execution":{"taskSupport":"optional"}}"#].concat().into()
 }
 
 /// Returns an object with one member replaced and all others as they are. `None` if it is not an object.

@@ -4,6 +4,8 @@ use serde_json::{Map, Value, json};
 use wharf::RawJson;
 use wharf::wire::Revision;
 
+use crate::tasks::TASKS_EXTENSION;
+
 /// The questions that a client can answer, as it has declared. Clients of one class can use the same instance of a
 /// server one after the other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -29,6 +31,13 @@ pub enum SamplingSupport {
     Messages,
     /// Messages, and tools for the model.
     Tools,
+}
+
+/// Whether a server makes tasks of calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ServerTasks {
+    Offered,
+    None,
 }
 
 /// The method of a question.
@@ -75,8 +84,8 @@ impl ClientClass {
         self == Self::default()
     }
 
-    /// Returns the capabilities in the words of 2026-07-28.
-    pub(crate) fn to_capabilities(self) -> RawJson {
+    /// Returns the capabilities in the words of 2026-07-28. The gateway follows tasks for every client.
+    pub(crate) fn to_capabilities(self, tasks: ServerTasks) -> RawJson {
         let mut all = Map::new();
         if self.forms || self.pages {
             let modes = [(self.forms, "form"), (self.pages, "url")].into_iter().filter(|(has, _)| *has);
@@ -89,6 +98,9 @@ impl ClientClass {
         }
         if self.roots {
             all.insert("roots".to_owned(), json!({}));
+        }
+        if tasks == ServerTasks::Offered {
+            all.insert("extensions".to_owned(), json!({ TASKS_EXTENSION: {} }));
         }
         RawJson::new_unchecked(Value::Object(all).to_string())
     }
@@ -114,7 +126,11 @@ mod tests {
     #[track_caller]
     fn check(capabilities: Value, revision: Revision, expected: Value) {
         let class = ClientClass::from_capabilities(&capabilities, revision);
-        assert_eq!(serde_json::from_str::<Value>(class.to_capabilities().as_str()).unwrap(), expected, "{revision}");
+        assert_eq!(
+            serde_json::from_str::<Value>(class.to_capabilities(ServerTasks::None).as_str()).unwrap(),
+            expected,
+            "{revision}"
+        );
         assert_eq!(class.is_none(), expected == json!({}));
     }
 

@@ -13,6 +13,7 @@ use crate::errors::unavailability;
 use crate::principal_load::{CountedRequest, PrincipalLoad};
 use crate::profile::Profile;
 use crate::running_requests::StartRefusal;
+use crate::tasks::TASKS_EXTENSION;
 
 /// Maximum time that the first lists wait for servers that are starting. Later tools are announced as a change.
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -86,9 +87,17 @@ impl ClientView {
         if let Some(view) = self.catalog.load_full().filter(|view| view.version == catalog.version()) {
             return view;
         }
-        let view = Arc::new(CatalogView::new(&catalog, &self.options));
+        let servers = catalog.sections().iter().map(|section| section.server.clone());
+        let task_servers: Vec<ServerName> = servers.filter(|server| self.makes_tasks(server)).collect();
+        let view = Arc::new(CatalogView::new(&catalog, &self.options, &task_servers));
         self.catalog.store(Some(Arc::clone(&view)));
         view
+    }
+
+    /// Reports whether a stateless server makes tasks of calls.
+    fn makes_tasks(&self, server: &ServerName) -> bool {
+        let connection = self.host.connection(server.as_str());
+        connection.is_ok_and(|connection| connection.facts().capabilities.has_extension(TASKS_EXTENSION))
     }
 
     /// Returns the catalog once the servers have started, or have had time to.

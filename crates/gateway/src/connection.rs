@@ -26,6 +26,7 @@ use crate::resource_updates::SessionSubscriptions;
 use crate::responses::{error_response, result_response};
 use crate::route::ClientFacts;
 use crate::running_requests::{MAX_REQUESTS, RunningRequests, StartRefusal};
+use crate::tasks::TASKS_EXTENSION;
 
 /// Maximum characters of a client's name in prompts and logs.
 const MAX_CLIENT_NAME_CHARS: usize = 100;
@@ -207,6 +208,14 @@ impl GatewayConnection {
         self.running.set_task(&id, serial, task.abort_handle());
     }
 
+    /// Returns the owner of the client's tasks: its key, or the client itself.
+    fn task_owner(&self) -> String {
+        match &self.view.options.principal {
+            Some(key) => format!("key {key}"),
+            None => format!("client {:?}", self.principal),
+        }
+    }
+
     /// Returns the client of a request. A stateless one describes itself in every request.
     fn client_facts(&self, message: &ClientMessage) -> ClientFacts {
         let client = self.client();
@@ -220,6 +229,9 @@ impl GatewayConnection {
             account: self.view.options.principal.clone(),
             rule_set: self.view.options.rule_set.clone(),
             connection: self.number,
+            revision: client.revision,
+            task_owner: self.task_owner(),
+            follows_tasks: false,
         };
         drop(client);
         let bounds = JsonLimits::default();
@@ -228,8 +240,9 @@ impl GatewayConnection {
         for (key, value) in members {
             match key.strip_prefix("io.modelcontextprotocol/") {
                 Some("clientCapabilities") => {
-                    let declared = value.decode(&bounds).unwrap_or_default();
+                    let declared: Value = value.decode(&bounds).unwrap_or_default();
                     facts.class = ClientClass::from_capabilities(&declared, Revision::LATEST_STATELESS);
+                    facts.follows_tasks = declared["extensions"][TASKS_EXTENSION].is_object();
                 }
                 Some("clientInfo") => {
                     facts.name = client_name(&value);
@@ -333,6 +346,10 @@ impl ClientConnection for GatewayConnection {
         }
         drop(client);
         if self.era == Era::Handshake {
+            if self.view.options.principal.is_none() {
+                // Its tasks are unknown to everyone else.
+                self.shared.tasks.forget_owner(&self.task_owner());
+            }
             self.shared.host.forget_principal(&self.principal);
             self.shared.instances.end_session(self.number);
         }
@@ -382,6 +399,13 @@ fn capabilities(revision: Revision) -> Value {
     });
     if revision >= Revision::V2025_03_26 {
         capabilities["completions"] = json!({});
+    }
+    match revision {
+        Revision::V2025_11_25 => {
+            capabilities["tasks"] = json!({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}});
+        }
+        Revision::V2026_07_28 => capabilities["extensions"] = json!({ TASKS_EXTENSION: {} }),
+        _ => {}
     }
     capabilities
 }

@@ -20,7 +20,9 @@ use crate::progress::ProgressRelay;
 use crate::request_state::{RequestState, StateBinding};
 use crate::requests::ClientRequest;
 use crate::route::{CallRoute, QuestionWay, RequestStream, RouteParts, SheetQuestions};
-use crate::upstream::{CallOutcome, CallTarget, UpstreamCall};
+use crate::tasks;
+use crate::upstream::{CallOutcome, CallTarget, UpstreamCall, box_future};
+use crate::upstream_task::{self, TaskUse};
 
 /// The parked calls of a gateway.
 pub(crate) struct ParkedCalls {
@@ -50,11 +52,31 @@ impl ParkedCalls {
 }
 
 /// A call that runs in a task of its own, so that it can outlive the request that started it. Dropping it cancels it.
-struct StartedCall {
+pub(crate) struct StartedCall {
     route: Arc<CallRoute>,
     questions: Arc<SheetQuestions>,
     outcome: oneshot::Receiver<Result<CallOutcome, RpcError>>,
     task: AbortHandle,
+}
+
+impl StartedCall {
+    pub fn route(&self) -> &CallRoute {
+        &self.route
+    }
+
+    pub fn questions(&self) -> Arc<SheetQuestions> {
+        Arc::clone(&self.questions)
+    }
+
+    /// Waits for the end of the call.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel-safe: the call continues until `self` is dropped.
+    pub async fn finish(&mut self) -> Result<CallOutcome, RpcError> {
+        let lost = || Err(rpc_error(code::INTERNAL, "internal error of the gateway"));
+        (&mut self.outcome).await.unwrap_or_else(|_| lost())
+    }
 }
 
 impl Drop for StartedCall {
@@ -78,6 +100,13 @@ impl Drop for OpenRoute {
 /// Makes the call of a request and returns its result.
 pub(crate) async fn answer(request: &ClientRequest, target: CallTarget) -> Result<RawJson, RpcError> {
     match request.client.era {
+        Era::Handshake if tasks::is_wanted(request) => {
+            if !makes_tasks(request, &target).await {
+                return Err(rpc_error(code::METHOD_NOT_FOUND, "the tool does not support tasks"));
+            }
+            let how = Continuation { tasks: TaskUse::Announce, ..Continuation::default() };
+            tasks::adopt(request, spawn(request, &target, how))
+        }
         Era::Handshake => {
             let route = open_route(request, &target, QuestionWay::Requests(Arc::clone(&request.questions)));
             match upstream(request, &route.route, target, Continuation::default()).perform().await? {
@@ -93,6 +122,19 @@ pub(crate) async fn answer(request: &ClientRequest, target: CallTarget) -> Resul
 struct Continuation {
     round: Option<InputRound>,
     is_permitted: bool,
+    tasks: TaskUse,
+}
+
+/// Reports whether a task can be made of a call.
+async fn makes_tasks(request: &ClientRequest, target: &CallTarget) -> bool {
+    let CallTarget::Tool { id, .. } = target else { return false };
+    let host = &request.shared.host;
+    let connection = match host.connection(id.server.as_str()) {
+        Ok(connection) => Some(connection),
+        Err(_) => box_future(host.wait_until_ready(id.server.as_str())).await.ok(),
+    };
+    let support = host.catalog().tool(id).map(|tool| tool.definition.task_support).unwrap_or_default();
+    connection.is_some_and(|connection| upstream_task::makes_tasks(&connection, support))
 }
 
 async fn answer_stateless(request: &ClientRequest, target: CallTarget) -> Result<RawJson, RpcError> {
@@ -121,24 +163,35 @@ async fn answer_stateless(request: &ClientRequest, target: CallTarget) -> Result
             }
         }
         Some(RequestState::Relayed { state, is_permitted }) => {
-            Continuation { round: Some(InputRound { responses, state }), is_permitted }
+            Continuation { round: Some(InputRound { responses, state }), is_permitted, tasks: TaskUse::Follow }
         }
         None => {
             let round = responses.map(|responses| InputRound { responses: Some(responses), state: None });
-            Continuation { round, is_permitted: false }
+            Continuation { round, ..Continuation::default() }
         }
     };
     start(request, target, continuation).await
 }
 
-async fn start(request: &ClientRequest, target: CallTarget, how: Continuation) -> Result<RawJson, RpcError> {
-    let questions = Arc::<SheetQuestions>::default();
-    let route = open_route(request, &target, QuestionWay::Results(Arc::clone(&questions)));
-    let call = upstream(request, &route.route, target.clone(), how);
-    if request.client.class.is_none() {
+async fn start(request: &ClientRequest, target: CallTarget, mut how: Continuation) -> Result<RawJson, RpcError> {
+    if request.client.follows_tasks && makes_tasks(request, &target).await {
+        how.tasks = TaskUse::Announce;
+    }
+    if request.client.class.is_none() && how.tasks == TaskUse::Follow {
         // Nothing can be asked, so the call does not outlive its request.
+        let route = open_route(request, &target, QuestionWay::Results(Arc::default()));
+        let call = upstream(request, &route.route, target.clone(), how);
         return finish(request, &target, call.perform().await?);
     }
+    let call = spawn(request, &target, how);
+    wait(request, &target, call).await
+}
+
+/// Starts a call in a task of its own.
+fn spawn(request: &ClientRequest, target: &CallTarget, how: Continuation) -> StartedCall {
+    let questions = Arc::<SheetQuestions>::default();
+    let route = open_route(request, target, QuestionWay::Results(Arc::clone(&questions)));
+    let call = upstream(request, &route.route, target.clone(), how);
     let (done, outcome) = oneshot::channel();
     let own_route = Arc::clone(&route.route);
     let performing = request.shared.runtime.spawn(async move {
@@ -146,8 +199,7 @@ async fn start(request: &ClientRequest, target: CallTarget, how: Continuation) -
         let _route = route;
         let _ = done.send(call.perform().await);
     });
-    let call = StartedCall { route: own_route, questions, outcome, task: performing.abort_handle() };
-    wait(request, &target, call).await
+    StartedCall { route: own_route, questions, outcome, task: performing.abort_handle() }
 }
 
 /// Continues a parked call with the answers of its client.
@@ -158,6 +210,7 @@ async fn resume(
     responses: Option<RawJson>,
 ) -> Result<RawJson, RpcError> {
     call.route.set_stream(Some(stream(request)));
+    request.shared.instances.resume(target.server(), call.route.tag);
     if let Some(responses) = responses {
         call.questions.answer(&responses);
     }
@@ -166,14 +219,21 @@ async fn resume(
 
 /// Waits for the result of a call, or for its next question.
 async fn wait(request: &ClientRequest, target: &CallTarget, mut call: StartedCall) -> Result<RawJson, RpcError> {
+    let (route, questions) = (Arc::clone(&call.route), call.questions());
     tokio::select! {
         biased;
-        outcome = &mut call.outcome => {
-            let lost = || Err(rpc_error(code::INTERNAL, "internal error of the gateway"));
-            finish(request, target, outcome.unwrap_or_else(|_| lost())?)
-        }
-        () = call.questions.wait_for_question() => park(request, target, call),
+        outcome = call.finish() => finish(request, target, outcome?),
+        () = wait_for_announced_task(request, &route) => tasks::adopt(request, call),
+        () = questions.wait_for_questions() => park(request, target, call),
     }
+}
+
+/// Waits until a task is made of the call, if its client follows tasks.
+async fn wait_for_announced_task(request: &ClientRequest, route: &CallRoute) {
+    if !request.client.follows_tasks {
+        return std::future::pending().await;
+    }
+    route.wait_for_server_task().await;
 }
 
 /// Parks a call and returns its questions.
@@ -183,6 +243,7 @@ fn park(request: &ClientRequest, target: &CallTarget, call: StartedCall) -> Resu
     let state = state.ok_or_else(|| rpc_error(code::INTERNAL, "the call's state cannot be sealed"))?;
     let requests = call.questions.to_requests();
     call.route.set_stream(None);
+    shared.instances.park(target.server(), call.route.tag);
     let expires = Instant::now() + shared.parked.max_time;
     let parked = shared.parked.table().park(number, target.server(), expires, call);
     parked.map_err(|_| rpc_error(code::INTERNAL, "too many calls wait for answers of clients; try again later"))?;
@@ -250,8 +311,8 @@ fn upstream(
     request: &ClientRequest,
     route: &Arc<CallRoute>,
     target: CallTarget,
-    Continuation { round, is_permitted }: Continuation,
+    Continuation { round, is_permitted, tasks }: Continuation,
 ) -> UpstreamCall {
     let (shared, route) = (Arc::clone(&request.shared), Arc::clone(route));
-    UpstreamCall { shared, route, target, meta: request.forwarded_meta(), round, is_permitted }
+    UpstreamCall { shared, route, target, meta: request.forwarded_meta(), round, is_permitted, tasks }
 }

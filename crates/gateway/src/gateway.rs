@@ -22,6 +22,7 @@ use crate::questions::{GatewayAsker, PendingQuestions};
 use crate::resource_updates::ResourceUpdates;
 use crate::route::RouteTable;
 use crate::sealed::SealingKey;
+use crate::tasks::GatewayTasks;
 
 /// Options of a gateway.
 #[derive(Debug, Clone)]
@@ -71,6 +72,7 @@ pub(crate) struct GatewayShared {
     pub parked: ParkedCalls,
     pub instances: Arc<Instances>,
     pub updates: ResourceUpdates,
+    pub tasks: GatewayTasks,
     questions: PendingQuestions,
     loads: PrincipalLoads,
 }
@@ -131,6 +133,7 @@ impl GatewayBuilder {
             parked: ParkedCalls::new(options.question_timeout),
             instances: Arc::new(Instances::new(factory, limits, runtime.clone())),
             updates: ResourceUpdates::default(),
+            tasks: GatewayTasks::default(),
             host,
             options,
             runtime,
@@ -215,9 +218,10 @@ impl Gateway {
         self.shared.instances.counts()
     }
 
-    /// Cancels the calls that wait for answers and closes all instances. The host stays open.
+    /// Cancels the calls that wait for answers, and all tasks, and closes all instances. The host stays open.
     pub async fn close(&self) {
         self.shared.parked.close();
+        self.shared.tasks.close();
         self.shared.instances.close().await;
     }
 }

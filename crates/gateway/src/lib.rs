@@ -34,8 +34,10 @@ mod responses;
 mod route;
 mod running_requests;
 mod sealed;
+mod tasks;
 mod tool_search;
 mod upstream;
+mod upstream_task;
 
 pub use catalog_view::NameScheme;
 pub use client_class::{ClientClass, SamplingSupport};

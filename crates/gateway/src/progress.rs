@@ -41,9 +41,9 @@ impl ProgressRelay {
     }
 
     pub fn report(&self, progress: &Progress) {
-        let mut params = json!({"progressToken": self.token, "progress": progress.progress});
+        let mut params = json!({"progressToken": self.token, "progress": to_number(progress.progress)});
         if let Some(total) = progress.total {
-            params["total"] = total.into();
+            params["total"] = to_number(total);
         }
         if let Some(message) = &progress.message {
             params["message"] = message.as_str().into();
@@ -66,5 +66,22 @@ impl ProgressRelay {
         if let Some(message) = state.held_back.take() {
             self.out.send(message);
         }
+    }
+}
+
+/// Returns a number as most servers write it: without a fraction if it has none.
+#[expect(clippy::cast_possible_truncation, reason = "integers up to 2^53 are exact")]
+fn to_number(number: f64) -> Value {
+    if number.fract() == 0.0 && number.abs() < 9_007_199_254_740_992.0 { (number as i64).into() } else { number.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers_have_no_fraction() {
+        let shown = [3.0, -2.0, 0.5, 1e300].map(|number| to_number(number).to_string());
+        assert_eq!(shown, ["3", "-2", "0.5", "1e+300"]);
     }
 }

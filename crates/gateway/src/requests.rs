@@ -17,8 +17,9 @@ use crate::gateway::GatewayShared;
 use crate::list_changes;
 use crate::questions::SessionQuestions;
 use crate::resource_updates::{self, SessionSubscriptions};
-use crate::responses::{for_handshake_client, list_result, with_cache_hint};
+use crate::responses::{for_handshake_client, list_result, with_cache_hint, without_cache_hint};
 use crate::route::ClientFacts;
+use crate::tasks;
 use crate::tool_search::{self, DescribedCall, ToolSearch};
 use crate::upstream::{CallTarget, box_future, prompt_params, read_params};
 
@@ -50,7 +51,7 @@ pub(crate) fn is_known(era: Era, method: &str) -> bool {
         | "completion/complete" => true,
         "subscriptions/listen" => era == Era::Stateless,
         "resources/subscribe" | "resources/unsubscribe" => era == Era::Handshake,
-        _ => false,
+        method => tasks::is_task_method(era, method),
     }
 }
 
@@ -69,6 +70,7 @@ pub(crate) async fn answer(request: &ClientRequest) -> Result<RawJson, RpcError>
         "subscriptions/listen" => list_changes::listen(request).await,
         "resources/subscribe" => resource_updates::subscribe_session(request).await,
         "resources/unsubscribe" => resource_updates::unsubscribe_session(request),
+        method if tasks::is_task_method(request.client.era, method) => tasks::answer_method(request).await,
         method => Err(unknown_method(method)),
     }
 }
@@ -139,7 +141,7 @@ impl ClientRequest {
         let target = CallTarget::Request { server, method: "resources/read", params: read_params(&own), name: own };
         let result = conversation::answer(self, target).await?;
         Ok(match self.client.era {
-            Era::Handshake => result,
+            Era::Handshake => without_cache_hint(result),
             Era::Stateless => with_cache_hint(result),
         })
     }

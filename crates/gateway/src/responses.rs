@@ -96,6 +96,18 @@ pub(crate) fn for_handshake_client(result: RawJson) -> RawJson {
     RawJson::new_unchecked(format!("{{{}}}", allowed.collect::<Vec<_>>().join(",")))
 }
 
+/// Returns the result of a read without the cache hint of a stateless server, which the handshake revisions do not have.
+pub(crate) fn without_cache_hint(result: RawJson) -> RawJson {
+    const HINTS: [&str; 3] = ["ttlMs", "cacheScope", "resultType"];
+    if HINTS.iter().all(|hint| memmem::find(result.as_bytes(), hint.as_bytes()).is_none()) {
+        return result;
+    }
+    let Ok(members) = object_members(&result, &JsonLimits::default()) else { return result };
+    let kept = members.iter().filter(|(key, _)| !HINTS.contains(&&**key));
+    let kept = kept.map(|(key, value)| format!("{}:{}", json!(key), value.as_str()));
+    RawJson::new_unchecked(format!("{{{}}}", kept.collect::<Vec<_>>().join(",")))
+}
+
 /// Returns the result of a read with the cache hint that stateless clients expect, unless the server gives one.
 pub(crate) fn with_cache_hint(result: RawJson) -> RawJson {
     let members = object_members(&result, &JsonLimits::default()).unwrap_or_default();
@@ -158,6 +170,16 @@ mod tests {
         check(hinted, hinted);
         let asking = r#"{"resultType":"input_required","requestState":"s"}"#;
         check(asking, asking);
+    }
+
+    #[test]
+    fn handshake_client_gets_no_cache_hint() {
+        let check = |result: &str, expected: &str| {
+            assert_eq!(without_cache_hint(RawJson::new_unchecked(result.to_owned())).as_str(), expected);
+        };
+        let hinted = r#"{"resultType":"complete","contents":[{"ttlMs":1e400}],"ttlMs":5,"cacheScope":"public"}"#;
+        check(hinted, r#"{"contents":[{"ttlMs":1e400}]}"#);
+        check(r#"{ "contents":[] }"#, r#"{ "contents":[] }"#);
     }
 
     #[test]

@@ -6,21 +6,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 use wharf::tools::{Principal, ToolCaller};
-use wharf::wire::{Era, JsonLimits, LogLevel, LogMessage, Progress};
+use wharf::wire::{Era, JsonLimits, LogLevel, LogMessage, Progress, Revision};
 use wharf::{CallTag, DeclaredClient, RawJson};
 use wharf_serve::Outbox;
 
 use crate::bridge::QuestionSheet;
-use crate::client_class::ClientClass;
+use crate::client_class::{ClientClass, ServerTasks};
 use crate::client_view::UnaskedClients;
 use crate::progress::ProgressRelay;
 use crate::questions::{
     ClientAnswer, ClientQuestion, PendingQuestions, QuestionKind, QuestionSubject, SessionQuestions, unanswered,
 };
 use crate::responses::notification;
+
+/// Time that a question waits for others of the same call.
+const QUESTION_DELAY: Duration = Duration::from_millis(50);
 
 /// A client, as known from its handshake or from one request.
 #[derive(Debug, Clone)]
@@ -38,6 +41,11 @@ pub(crate) struct ClientFacts {
     pub rule_set: Option<Arc<str>>,
     /// Number of the connection. The calls of one connection may share an instance of a server.
     pub connection: u64,
+    pub revision: Option<Revision>,
+    /// Owner of the client's tasks.
+    pub task_owner: String,
+    /// Whether the client declares the tasks extension (2026-07-28).
+    pub follows_tasks: bool,
 }
 
 impl ClientFacts {
@@ -49,8 +57,8 @@ impl ClientFacts {
     }
 
     /// Returns the client as declared to a stateless server.
-    pub fn declared(&self) -> Arc<DeclaredClient> {
-        let mut client = DeclaredClient::default().capabilities(self.class.to_capabilities());
+    pub fn declared(&self, tasks: ServerTasks) -> Arc<DeclaredClient> {
+        let mut client = DeclaredClient::default().capabilities(self.class.to_capabilities(tasks));
         client.info = self.info.clone().filter(RawJson::is_object);
         client.log_level = self.log_level;
         Arc::new(client)
@@ -74,6 +82,8 @@ pub(crate) struct CallRoute {
     question_timeout: Duration,
     /// Set when the call has ended: its questions end with it, even if the server does not withdraw them.
     ended: watch::Sender<bool>,
+    /// Id of the task that the server has made of the call.
+    server_task: watch::Sender<Option<String>>,
 }
 
 /// How the client is asked.
@@ -108,6 +118,22 @@ impl CallRoute {
     /// Gives the call the stream of another request, or none while it is parked.
     pub fn set_stream(&self, stream: Option<RequestStream>) {
         *self.stream() = stream;
+    }
+
+    /// Notes that the server has made a task of the call.
+    pub fn set_server_task(&self, id: &str) {
+        self.server_task.send_replace(Some(id.to_owned()));
+    }
+
+    /// Waits until the server has made a task of the call.
+    pub async fn wait_for_server_task(&self) {
+        // The sender is in `self`.
+        let _ = self.server_task.subscribe().wait_for(Option::is_some).await;
+    }
+
+    /// Reports whether the server calls its task of the call so.
+    pub fn has_server_task(&self, id: &str) -> bool {
+        self.server_task.borrow().as_deref() == Some(id)
     }
 
     /// Asks the client and waits for its answer, or for that of another interface.
@@ -201,6 +227,13 @@ impl CallRoute {
         }
     }
 
+    /// Returns the stream of the client's session, if it has one.
+    pub fn session_outbox(&self) -> Option<Arc<dyn Outbox>> {
+        let stream = self.stream();
+        let out = stream.as_ref().filter(|_| self.client.era == Era::Handshake)?;
+        out.out.session_outbox()
+    }
+
     pub fn report_progress(&self, progress: &Progress) {
         let relay = self.stream().as_ref().and_then(|stream| stream.progress.clone());
         if let Some(relay) = relay {
@@ -225,12 +258,13 @@ impl CallRoute {
 /// The questions of a call to a stateless client.
 #[derive(Default)]
 pub(crate) struct SheetQuestions {
-    sheet: Mutex<QuestionSheet<oneshot::Sender<RawJson>>>,
-    added: Notify,
+    sheet: Mutex<QuestionSheet<oneshot::Sender<ClientAnswer>>>,
+    /// Number of questions that were asked.
+    added: watch::Sender<u64>,
 }
 
 impl SheetQuestions {
-    fn sheet(&self) -> MutexGuard<'_, QuestionSheet<oneshot::Sender<RawJson>>> {
+    fn sheet(&self) -> MutexGuard<'_, QuestionSheet<oneshot::Sender<ClientAnswer>>> {
         self.sheet.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -239,14 +273,46 @@ impl SheetQuestions {
         let added = self.sheet().add(question.clone(), reply);
         let Ok(number) = added else { return unanswered("too many questions are open") };
         let _withdrawal = WithdrawOnDrop { questions: self, number };
-        self.added.notify_one();
-        answer.await.map_or_else(|_| unanswered("the call has ended"), Ok)
+        self.added.send_modify(|added| *added += 1);
+        answer.await.unwrap_or_else(|_| unanswered("the call has ended"))
     }
 
-    /// Waits until a question is open.
-    pub async fn wait_for_question(&self) {
-        while !self.sheet().has_open() {
-            self.added.notified().await;
+    /// Waits until a question is open, and a moment for those that are asked together with it.
+    pub async fn wait_for_questions(&self) {
+        loop {
+            self.next_question().await;
+            tokio::time::sleep(QUESTION_DELAY).await;
+            if self.sheet().has_open() {
+                return;
+            }
+        }
+    }
+
+    /// Waits until a question is open and returns the oldest one, with its number.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel-safe: the question stays open.
+    pub async fn next_question(&self) -> (u64, ClientQuestion) {
+        let mut added = self.added.subscribe();
+        loop {
+            if let Some((number, question)) = self.sheet().first() {
+                return (number, question.clone());
+            }
+            // The sender is in `self`.
+            let _ = added.changed().await;
+        }
+    }
+
+    pub fn has_open(&self) -> bool {
+        self.sheet().has_open()
+    }
+
+    /// Takes the answer to one question.
+    pub fn answer_one(&self, number: u64, answer: ClientAnswer) {
+        let reply = self.sheet().take(number);
+        if let Some(reply) = reply {
+            let _ = reply.send(answer);
         }
     }
 
@@ -259,7 +325,7 @@ impl SheetQuestions {
     pub fn answer(&self, responses: &RawJson) {
         let (answered, _) = self.sheet().answer(responses);
         for (reply, answer) in answered {
-            let _ = reply.send(answer);
+            let _ = reply.send(Ok(answer));
         }
     }
 }
@@ -298,7 +364,7 @@ impl RouteTable {
         let tag = CallTag(self.tags.fetch_add(1, Ordering::Relaxed) + 1);
         let (pending, question_timeout) = (self.pending.clone(), self.question_timeout);
         let stream = Mutex::new(Some(stream));
-        let ended = watch::Sender::new(false);
+        let (ended, server_task) = (watch::Sender::new(false), watch::Sender::new(None));
         let opened = Instant::now();
         let route = Arc::new(CallRoute {
             tag,
@@ -312,6 +378,7 @@ impl RouteTable {
             pending,
             question_timeout,
             ended,
+            server_task,
         });
         self.routes().insert(tag.0, Arc::clone(&route));
         route

@@ -6,13 +6,14 @@ use serde_json::{Value, json};
 use wharf::spec::{ServerName, ToolId};
 use wharf::tools::{BoxFuture, CallerConsent, RefusalReason};
 use wharf::wire::{Era, RpcError, code};
-use wharf::{CallOptions, Host, HostError, InputHandling, InputRound, RawJson, RawResult, ResultKind};
+use wharf::{CallOptions, Host, HostError, InputHandling, InputRound, RawJson, RawResult, ResultKind, Transport};
 
 use crate::bridge::{InputRounds, RoundStep};
 use crate::errors::{host_error, invalid_params, rpc_error, tool_error, tool_error_text, unavailability};
 use crate::gateway::GatewayShared;
 use crate::instances::{InstanceLease, InstanceOwner, InstancePlan, LeaseError};
-use crate::route::CallRoute;
+use crate::route::{CallRoute, ClientFacts};
+use crate::upstream_task::TaskUse;
 
 /// A request that a server may answer with questions.
 #[derive(Debug, Clone)]
@@ -72,6 +73,7 @@ pub(crate) struct UpstreamCall {
     pub round: Option<InputRound>,
     /// An earlier round of the same call was permitted.
     pub is_permitted: bool,
+    pub tasks: TaskUse,
 }
 
 /// The end of a call.
@@ -84,7 +86,7 @@ pub(crate) enum CallOutcome {
 type CallResult = Result<CallOutcome, RpcError>;
 
 /// Failure of a call: of the host, or of the gateway itself.
-enum CallFailure {
+pub(crate) enum CallFailure {
     Host(HostError),
     Gateway(RpcError),
 }
@@ -138,8 +140,8 @@ impl UpstreamCall {
         }
     }
 
-    /// Returns the instance that the call needs: the configuration gives its client one, or its server can ask on a
-    /// connection of its own only, and its client can be asked.
+    /// Returns the instance that the call needs: the configuration gives its client one, or messages of its server for
+    /// this client need a connection of their own.
     async fn instance_plan(&self) -> Option<InstancePlan> {
         let (server, client) = (self.target.server(), &self.route.client);
         if !self.shared.instances.has_factory() {
@@ -147,16 +149,20 @@ impl UpstreamCall {
         }
         let settings = self.shared.host.instance_settings_of(server.as_str()).unwrap_or_default();
         let owner = InstanceOwner::new(settings.sharing, client);
-        if owner == InstanceOwner::Anyone && (client.class.is_none() || !self.server_asks_on_its_connection().await) {
+        if owner == InstanceOwner::Anyone && !self.needs_own_connection().await {
             return None;
         }
         let builder = self.shared.instances.builder(server, client.class)?;
         Some(InstancePlan { builder, owner, max_instances: settings.max_instances })
     }
 
-    /// Reports whether the questions of the server name no call.
-    async fn server_asks_on_its_connection(&self) -> bool {
-        let server = self.target.server();
+    /// Reports whether the client can be asked or wants log messages, and its server sends them without the name of the
+    /// call.
+    async fn needs_own_connection(&self) -> bool {
+        let (server, ClientFacts { class, log_level, .. }) = (self.target.server(), &self.route.client);
+        if class.is_none() && log_level.is_none() {
+            return false;
+        }
         let connection = match self.shared.host.connection(server.as_str()) {
             Ok(connection) => connection,
             Err(_) => match box_future(self.shared.host.wait_until_ready(server.as_str())).await {
@@ -165,10 +171,15 @@ impl UpstreamCall {
                 Err(_) => return false,
             },
         };
-        connection.facts().revision.era() == Era::Handshake
+        match (connection.facts().revision.era(), connection.facts().transport) {
+            (Era::Handshake, _) => true,
+            // A log message on the stream of a call belongs to it.
+            (Era::Stateless, Transport::StreamableHttp) => false,
+            (Era::Stateless, _) => log_level.is_some() && connection.facts().capabilities.logging,
+        }
     }
 
-    fn options(&self) -> CallOptions {
+    pub(crate) fn options(&self) -> CallOptions {
         let mut caller = self.route.client.caller().for_request(self.route.tag.0);
         if self.is_permitted {
             caller.consent = CallerConsent::Given;
@@ -184,20 +195,27 @@ impl UpstreamCall {
     }
 
     async fn call_shared(&self) -> Result<CallOutcome, CallFailure> {
-        self.call_in_rounds(&self.shared.host, self.options()).await
+        match self.target_with_task(&self.shared.host) {
+            Some(id) => self.call_shared_task(id).await,
+            None => self.call_rounds(&self.shared.host, self.options()).await,
+        }
     }
 
-    /// Makes the call and asks the client what its server wants to know, until the call is complete.
-    async fn call_in_rounds(&self, host: &Host, mut options: CallOptions) -> Result<CallOutcome, CallFailure> {
+    /// Makes a call of a stateless server, or one without questions.
+    async fn call_rounds(&self, host: &Host, mut options: CallOptions) -> Result<CallOutcome, CallFailure> {
         let client = &self.route.client;
-        if !client.class.is_none() || client.log_level.is_some() {
-            options.request.client = Some(client.declared());
+        if !client.class.is_none() || client.log_level.is_some() || self.tasks == TaskUse::Announce {
+            options.request.client = Some(client.declared(self.server_tasks(host)));
             options.request.inputs = InputHandling::Forward;
             options.request.input_round = self.round.clone();
         }
         let mut rounds = InputRounds::new(client.class);
         loop {
-            let result = self.send(host, options.clone()).await?;
+            let mut result = self.send(host, options.clone()).await?;
+            if result.kind == ResultKind::Task {
+                let result_of_task = self.follow_task(host, result.result, &options).await?;
+                result = RawResult { result: result_of_task, kind: ResultKind::Complete };
+            }
             if result.kind != ResultKind::InputRequired {
                 for page in rounds.take_pages() {
                     let params = json!({"elicitationId": page});
@@ -215,7 +233,7 @@ impl UpstreamCall {
     }
 
     /// Asks the client the questions of one round.
-    async fn ask_round(&self, rounds: &mut InputRounds, result: RawJson) -> Result<InputRound, CallFailure> {
+    pub(crate) async fn ask_round(&self, rounds: &mut InputRounds, result: RawJson) -> Result<InputRound, CallFailure> {
         let failed =
             |error: crate::bridge::RoundError| CallFailure::Gateway(rpc_error(code::INTERNAL, error.to_string()));
         rounds.begin(result).map_err(failed)?;
@@ -270,8 +288,10 @@ impl UpstreamCall {
         let server = self.target.server();
         let host = lease.host().ok_or(HostError::Closed)?;
         let connection = box_future(host.wait_until_ready(server.as_str())).await?;
+        let is_stateless = connection.facts().revision.era() == Era::Stateless;
         if let Some(level) = self.route.client.log_level
             && connection.facts().capabilities.logging
+            && !is_stateless
         {
             // Without the level the client gets other messages, or none.
             let _ = connection.set_log_level(level).await;
@@ -291,14 +311,20 @@ impl UpstreamCall {
         let mut options = self.options();
         // The shared host has permitted it.
         options.caller.consent = CallerConsent::Given;
-        if connection.facts().revision.era() == Era::Stateless {
-            return self.call_in_rounds(host, options).await;
+        if is_stateless {
+            return self.call_rounds(host, options).await;
         }
         if self.route.client.era == Era::Handshake {
             // An error that asks for pages (2025-11-25) is passed on as it is.
             options.request.inputs = InputHandling::Forward;
         }
-        Ok(CallOutcome::Complete(self.send(host, options).await?.result))
+        if let Some(id) = self.target_with_task(host) {
+            let result = self.run_handshake_task(&connection, id, options.request).await;
+            let failed = |error| HostError::Call { server: server.clone(), error };
+            return result.map(CallOutcome::Complete).map_err(|error| failed(error).into());
+        }
+        let result = self.send(host, options).await?;
+        Ok(CallOutcome::Complete(result.result))
     }
 
     async fn send(&self, host: &Host, options: CallOptions) -> Result<RawResult, HostError> {

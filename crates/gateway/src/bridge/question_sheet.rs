@@ -11,11 +11,22 @@ use crate::questions::ClientQuestion;
 /// Maximum number of open questions of a call.
 const MAX_OPEN_QUESTIONS: usize = 16;
 
+/// Maximum characters of a server's name of a question that clients see.
+const MAX_NAME_CHARS: usize = 64;
+
 /// The open questions of one call. Each has a reply `R`, which its answer is given to.
 #[derive(Debug)]
 pub(crate) struct QuestionSheet<R> {
     asked: u64,
-    open: BTreeMap<u64, (ClientQuestion, R)>,
+    open: BTreeMap<u64, OpenQuestion<R>>,
+}
+
+#[derive(Debug)]
+struct OpenQuestion<R> {
+    /// Key in `inputRequests`.
+    key: String,
+    question: ClientQuestion,
+    reply: R,
 }
 
 impl<R> Default for QuestionSheet<R> {
@@ -32,8 +43,14 @@ impl<R> QuestionSheet<R> {
             return Err(reply);
         }
         self.asked += 1;
-        self.open.insert(self.asked, (question, reply));
+        let name = question.name.clone().filter(|name| is_key(name) && !self.has_key(name));
+        let key = name.unwrap_or_else(|| format!("q{}", self.asked));
+        self.open.insert(self.asked, OpenQuestion { key, question, reply });
         Ok(self.asked)
+    }
+
+    fn has_key(&self, key: &str) -> bool {
+        self.open.values().any(|open| open.key == key)
     }
 
     /// Removes a question that no longer needs an answer.
@@ -45,11 +62,22 @@ impl<R> QuestionSheet<R> {
         !self.open.is_empty()
     }
 
+    /// Returns the oldest open question.
+    pub fn first(&self) -> Option<(u64, &ClientQuestion)> {
+        self.open.iter().next().map(|(number, open)| (*number, &open.question))
+    }
+
+    /// Takes the reply of one question.
+    pub fn take(&mut self, number: u64) -> Option<R> {
+        self.open.remove(&number).map(|open| open.reply)
+    }
+
     /// Returns the open questions as `inputRequests`.
     pub fn to_requests(&self) -> RawJson {
-        let requests = self.open.iter().map(|(number, (question, _))| {
+        let requests = self.open.values().map(|OpenQuestion { key, question, .. }| {
             let params = question.params.as_ref().map(|params| format!(",\"params\":{}", params.as_str()));
-            format!("\"q{number}\":{{\"method\":{}{}}}", json!(question.method.as_str()), params.unwrap_or_default())
+            let method = json!(question.method.as_str());
+            format!("{}:{{\"method\":{method}{}}}", json!(key), params.unwrap_or_default())
         });
         RawJson::new_unchecked(format!("{{{}}}", requests.collect::<Vec<_>>().join(",")))
     }
@@ -60,14 +88,21 @@ impl<R> QuestionSheet<R> {
         let mut answered = Vec::new();
         let mut ignored = 0;
         for (key, value) in &members {
-            let number = key.strip_prefix('q').and_then(|number| number.parse().ok());
+            let number = self.open.iter().find(|(_, open)| open.key == *key).map(|(number, _)| *number);
             match number.and_then(|number| self.open.remove(&number)) {
-                Some((_, reply)) => answered.push((reply, value.clone())),
+                Some(open) => answered.push((open.reply, value.clone())),
                 None => ignored += 1,
             }
         }
         (answered, ignored)
     }
+}
+
+/// Reports whether a server's name of a question can be its key. `q` and a number are keys of the gateway.
+fn is_key(name: &str) -> bool {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_.-".contains(letter);
+    let is_own = name.strip_prefix('q').is_some_and(|rest| rest.chars().all(|letter| letter.is_ascii_digit()));
+    (1..=MAX_NAME_CHARS).contains(&name.len()) && name.chars().all(is_plain) && !is_own
 }
 
 #[cfg(test)]
@@ -98,6 +133,22 @@ mod tests {
         assert!(!sheet.has_open());
         assert_eq!(sheet.add(question(QuestionMethod::Roots, None), "c"), Ok(3), "no number is used again");
         assert_eq!(sheet.answer(&raw(r#"{"q1":{}}"#)).1, 1, "an answer that comes late is ignored");
+    }
+
+    #[test]
+    fn question_has_the_name_that_its_server_gives_it() {
+        let named = |name: &str| ClientQuestion {
+            name: Some(name.to_owned()),
+            ..ClientQuestion::from_server(QuestionMethod::Roots, None)
+        };
+        let mut sheet = QuestionSheet::default();
+        for name in ["user_name", "user_name", "q7", "", "a b", &"x".repeat(65)] {
+            sheet.add(named(name), name.to_owned()).unwrap();
+        }
+        let requests: serde_json::Value = serde_json::from_str(sheet.to_requests().as_str()).unwrap();
+        let keys: Vec<&String> = requests.as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["q2", "q3", "q4", "q5", "q6", "user_name"]);
+        assert_eq!(sheet.answer(&raw(r#"{"user_name":{},"q3":{}}"#)).0.len(), 2);
     }
 
     #[test]

@@ -15,15 +15,15 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 use wharf::spec::ServerName;
 use wharf::tools::AllowAllGate;
-use wharf::wire::RpcError;
+use wharf::wire::{Era, RpcError};
 use wharf::{CallTag, Host, HostBuilder, RawJson};
 
 use crate::client_class::{ClientClass, QuestionMethod};
 use crate::errors::rpc_error;
 use crate::questions::ClientQuestion;
-use crate::route::CallRoute;
+use crate::route::{CallRoute, ClientFacts};
 pub(crate) use pool::InstanceOwner;
-use pool::{InstancePool, LeaseDecision, LeaseRequest, RootsDigest};
+use pool::{InstancePool, LeaseDecision, LeaseRequest, RootsDigest, UnknownRoots};
 use services::InstanceClients;
 
 /// Maximum of `max_instances`, whatever the configuration says.
@@ -67,6 +67,13 @@ pub(crate) struct Instances {
 struct ServerInstances {
     pool: InstancePool,
     running: HashMap<u64, Arc<Instance>>,
+}
+
+impl ServerInstances {
+    /// Returns the instance that a call uses.
+    fn instance_of(&self, tag: CallTag) -> Option<u64> {
+        self.running.values().find(|instance| instance.clients.has(tag)).map(|instance| instance.id)
+    }
 }
 
 /// A running instance.
@@ -115,8 +122,8 @@ impl Instances {
         self.factory.as_ref().and_then(|factory| factory(&InstanceKey { server: server.clone(), class }))
     }
 
-    /// Returns an instance that no client of another owner uses, and that can ask no other client. Starts one if necessary, and waits a short time for one if there
-    /// are too many.
+    /// Returns an instance that no client of another owner uses, and that can ask no other client. Starts one if
+    /// necessary, and waits a short time for one if there are too many.
     pub async fn lease(
         self: &Arc<Self>,
         server: &ServerName,
@@ -129,8 +136,10 @@ impl Instances {
         let mut roots = None;
         loop {
             let released = self.released.notified();
-            let (holder, class, owner) = (route.client.connection, route.client.class, owner.clone());
-            let request = PoolRequest { max_instances, request: LeaseRequest { owner, holder, class, roots } };
+            let ClientFacts { connection: holder, class, era, .. } = route.client;
+            let unknown_roots = if era == Era::Handshake { UnknownRoots::Ask } else { UnknownRoots::Start };
+            let request = LeaseRequest { owner: owner.clone(), holder, class, roots, unknown_roots };
+            let request = PoolRequest { max_instances, request };
             match self.decide(server, request, route) {
                 Decided::Leased { lease, evicted } => {
                     self.close_later(evicted);
@@ -183,9 +192,28 @@ impl Instances {
         }
     }
 
+    /// Notes that a call waits for its client to return.
+    pub fn park(&self, server: &ServerName, tag: CallTag) {
+        if let Some(entry) = self.servers().get_mut(server)
+            && let Some(id) = entry.instance_of(tag)
+        {
+            entry.pool.park(id, tag.0, Instant::now());
+        }
+    }
+
+    /// Notes that the client of a parked call has returned.
+    pub fn resume(&self, server: &ServerName, tag: CallTag) {
+        if let Some(entry) = self.servers().get_mut(server)
+            && let Some(id) = entry.instance_of(tag)
+        {
+            entry.pool.resume(id, tag.0);
+        }
+    }
+
     fn release(self: &Arc<Self>, instance: &Arc<Instance>, tag: CallTag) {
         instance.clients.remove(tag);
         let idle = self.servers().get_mut(&instance.server).and_then(|entry| {
+            entry.pool.resume(instance.id, tag.0);
             let is_idle = entry.pool.release(instance.id, Instant::now());
             is_idle.then(|| entry.pool.idle_timeout(instance.id, self.limits.idle_timeout)).flatten()
         });

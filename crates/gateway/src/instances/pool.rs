@@ -16,6 +16,10 @@ use crate::route::ClientFacts;
 /// Minimum time for which an unused instance of one principal is kept: its state is the principal's.
 const PRINCIPAL_IDLE_TIMEOUT: Duration = Duration::from_mins(10);
 
+/// Maximum number of instances that only wait for answers of stateless clients, beside those that work. Such a client
+/// need not return: a declined use of a model or of roots ends without a message (2026-07-28 basic/patterns/mrtr).
+const MAX_WAITING_INSTANCES: usize = 8;
+
 /// The instances of one server.
 #[derive(Debug)]
 pub(super) struct InstancePool {
@@ -69,7 +73,17 @@ struct PoolEntry {
     /// The connection whose calls use the instance, or one of them if it can ask nothing.
     holder: Option<u64>,
     calls: usize,
+    /// The calls that wait for their client to return, by tag.
+    parked: Vec<u64>,
+    /// Time since all calls wait.
+    waiting_since: Option<Instant>,
     idle_since: Option<Instant>,
+}
+
+impl PoolEntry {
+    fn is_waiting(&self) -> bool {
+        self.calls > 0 && self.parked.len() == self.calls
+    }
 }
 
 /// Identifies a list of roots.
@@ -85,12 +99,22 @@ pub(super) struct LeaseRequest {
     pub class: ClientClass,
     /// The client's roots, if they are known.
     pub roots: Option<RootsDigest>,
+    pub unknown_roots: UnknownRoots,
+}
+
+/// What to do for a client with unknown roots while there are instances for certain roots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum UnknownRoots {
+    /// Ask the client.
+    Ask,
+    /// Start another instance: a stateless client would have to repeat its call for the answer.
+    Start,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LeaseDecision {
     Use(u64),
-    /// Start a new instance, and close an unused one for it.
+    /// Start a new instance, and close one for it.
     Start {
         id: u64,
         evicted: Option<u64>,
@@ -125,10 +149,11 @@ impl InstancePool {
 
     /// Decides which instance a call uses. It counts as used by the call until [`InstancePool::release`].
     pub fn lease(&mut self, request: LeaseRequest) -> LeaseDecision {
-        let LeaseRequest { owner, holder, class, roots } = request;
+        let LeaseRequest { owner, holder, class, roots, unknown_roots } = request;
         let is_kind = |entry: &PoolEntry| entry.owner == owner && entry.class == class;
-        // An instance that can ask nothing serves any number of clients at once.
-        let own = |entry: &PoolEntry| is_kind(entry) && (entry.holder == Some(holder) || class.is_none());
+        // An instance of a principal that can ask nothing serves any number of its clients at once.
+        let is_shared = class.is_none() && matches!(owner, InstanceOwner::Principal(_));
+        let own = |entry: &PoolEntry| is_kind(entry) && (entry.holder == Some(holder) || is_shared);
         let fits = |entry: &PoolEntry| is_kind(entry) && (entry.roots.is_none() || entry.roots == roots);
         let free = |entry: &PoolEntry| entry.holder.is_none() && fits(entry);
         let found = self.entries.iter().position(own).or_else(|| self.entries.iter().position(free));
@@ -138,24 +163,62 @@ impl InstancePool {
             entry.calls += 1;
             return LeaseDecision::Use(entry.id);
         }
-        if roots.is_none() && self.entries.iter().any(|entry| entry.holder.is_none() && is_kind(entry)) {
+        let is_bound = |entry: &PoolEntry| entry.holder.is_none() && is_kind(entry);
+        if roots.is_none() && unknown_roots == UnknownRoots::Ask && self.entries.iter().any(is_bound) {
             return LeaseDecision::AskRoots;
         }
-        let mut evicted = None;
-        if self.entries.len() >= self.max_instances {
-            let is_kept = |entry: &PoolEntry| matches!(entry.owner, InstanceOwner::Session(_));
-            let unused = self.entries.iter().filter(|entry| entry.holder.is_none() && !is_kept(entry));
-            let Some(id) = unused.min_by_key(|entry| entry.idle_since).map(|entry| entry.id) else {
-                return LeaseDecision::Full;
-            };
-            self.entries.retain(|entry| entry.id != id);
-            evicted = Some(id);
-        }
+        let Ok(evicted) = self.make_room() else { return LeaseDecision::Full };
         self.created += 1;
         let id = self.created;
-        let (holder, roots, idle_since) = (Some(holder), None, None);
-        self.entries.push(PoolEntry { id, owner, class, roots, holder, calls: 1, idle_since });
+        self.entries.push(PoolEntry {
+            id,
+            owner,
+            class,
+            roots: None,
+            holder: Some(holder),
+            calls: 1,
+            parked: Vec::new(),
+            waiting_since: None,
+            idle_since: None,
+        });
         LeaseDecision::Start { id, evicted }
+    }
+
+    /// Removes an instance if there are too many: an unused one, or the one that waits longest for a client if too many
+    /// wait.
+    ///
+    /// # Errors
+    ///
+    /// Fails if all of them work.
+    fn make_room(&mut self) -> Result<Option<u64>, ()> {
+        let waiting = self.entries.iter().filter(|entry| entry.is_waiting()).count();
+        let is_full = self.entries.len() - waiting >= self.max_instances;
+        if !is_full && waiting < MAX_WAITING_INSTANCES {
+            return Ok(None);
+        }
+        // The state of a session's own instance is kept until the session ends.
+        let may_end = |entry: &&PoolEntry| !matches!(entry.owner, InstanceOwner::Session(_));
+        let entries = || self.entries.iter().filter(may_end);
+        let unused = entries().filter(|entry| entry.holder.is_none()).min_by_key(|entry| entry.idle_since);
+        let abandoned = entries().filter(|entry| entry.is_waiting()).min_by_key(|entry| entry.waiting_since);
+        let removed = if is_full { unused } else { abandoned }.map(|entry| entry.id).ok_or(())?;
+        self.entries.retain(|entry| entry.id != removed);
+        Ok(Some(removed))
+    }
+
+    /// Notes that a call waits for its client to return.
+    pub fn park(&mut self, id: u64, tag: u64, now: Instant) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == id) {
+            entry.parked.push(tag);
+            entry.waiting_since = Some(now).filter(|_| entry.is_waiting());
+        }
+    }
+
+    /// Notes that the client of a call has returned, or that the call has ended.
+    pub fn resume(&mut self, id: u64, tag: u64) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == id) {
+            entry.parked.retain(|parked| *parked != tag);
+        }
     }
 
     /// Records the roots that an instance was told.
@@ -222,7 +285,7 @@ mod tests {
     }
 
     fn owned(owner: InstanceOwner, holder: u64, capabilities: Value) -> LeaseRequest {
-        LeaseRequest { owner, holder, class: class(capabilities), roots: None }
+        LeaseRequest { owner, holder, class: class(capabilities), roots: None, unknown_roots: UnknownRoots::Ask }
     }
 
     fn with_roots(holder: u64, roots: Option<RootsDigest>) -> LeaseRequest {
@@ -306,6 +369,33 @@ mod tests {
         pool.bind_roots(2, there);
         assert_eq!(pool.lease(with_roots(4, Some(here))), LeaseDecision::Use(1));
         assert_eq!(pool.lease(with_roots(5, None)), start(3), "all others are in use");
+    }
+
+    #[test]
+    fn stateless_client_is_not_asked_for_roots_before_its_call() {
+        let (mut pool, now) = (InstancePool::new(1), Instant::now());
+        assert_eq!(pool.lease(with_roots(1, None)), start(1));
+        pool.bind_roots(1, digest_of(&["file:///a"]));
+        pool.release(1, now);
+        let stateless = LeaseRequest { unknown_roots: UnknownRoots::Start, ..with_roots(2, None) };
+        assert_eq!(pool.lease(stateless), LeaseDecision::Start { id: 2, evicted: Some(1) });
+    }
+
+    #[test]
+    fn waiting_instance_makes_room_for_working_ones_until_too_many_wait() {
+        let (mut pool, now) = (InstancePool::new(1), Instant::now());
+        let time = |number: u64| now + Duration::from_secs(number);
+        for number in 1..=MAX_WAITING_INSTANCES as u64 {
+            assert_eq!(pool.lease(forms(number)), start(number));
+            pool.park(number, number, time(number));
+        }
+        let last = MAX_WAITING_INSTANCES as u64 + 1;
+        assert_eq!(pool.lease(forms(last)), LeaseDecision::Start { id: last, evicted: Some(1) });
+        assert_eq!(pool.lease(forms(last + 1)), LeaseDecision::Full, "one works");
+        pool.resume(2, 2);
+        pool.release(last, now);
+        assert_eq!(pool.lease(forms(last + 2)), LeaseDecision::Use(last), "it is free again");
+        assert!(pool.release(2, now), "its only call has ended");
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub(crate) struct ClientQuestion {
     pub kind: QuestionKind,
     /// The call that a question for permission is about.
     pub permission: Option<Arc<PermissionDetails>>,
+    /// The server's own name of the question, if it has one.
+    pub name: Option<String>,
 }
 
 /// The result of a question, or the client's error.
@@ -39,14 +41,20 @@ impl ClientQuestion {
             QuestionMethod::Sample => QuestionKind::Sampling,
             QuestionMethod::Roots => QuestionKind::Roots,
         };
-        Self { method, params, kind, permission: None }
+        Self { method, params, kind, name: None, permission: None }
     }
 
     /// Creates a question for permission, with the form for a client.
     pub fn permission(form: &Value, details: PermissionDetails) -> Self {
         let params = Some(RawJson::new_unchecked(form.to_string()));
         let (kind, permission) = (QuestionKind::Permission, Some(Arc::new(details)));
-        Self { method: QuestionMethod::Elicit, params, kind, permission }
+        Self { method: QuestionMethod::Elicit, params, kind, name: None, permission }
+    }
+
+    /// Sets the server's own name of the question: the id of its request.
+    pub fn named(self, id: Option<&str>) -> Self {
+        let name = id.and_then(|id| serde_json::from_str(id).ok());
+        Self { name, ..self }
     }
 }
 

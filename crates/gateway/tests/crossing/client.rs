@@ -96,6 +96,7 @@ pub struct SessionClient {
     way: SessionWay,
     /// Id of the last event.
     pub last_event: Option<String>,
+    requests: u64,
 }
 
 enum SessionWay {
@@ -105,7 +106,8 @@ enum SessionWay {
 }
 
 impl SessionClient {
-    pub async fn open(gateway: &Gateway, address: &str, transport: Transport, capabilities: Value) -> Self {
+    pub async fn open(gateway: &Gateway, address: &str, transport: Transport, hello: SessionHello) -> Self {
+        let SessionHello { revision, capabilities } = hello;
         let (sender, messages) = unbounded_channel();
         let way = match transport {
             Transport::Stdio => open_pipe(gateway, &sender),
@@ -118,13 +120,13 @@ impl SessionClient {
                 SessionWay::Sse { address: address.to_owned(), path: String::new(), reading }
             }
         };
-        let mut client = Self { messages, sender, way, last_event: None };
+        let mut client = Self { messages, sender, way, last_event: None, requests: 100 };
         if let SessionWay::Sse { path, .. } = &mut client.way {
             let endpoint = client.messages.recv().await.unwrap().1;
             *path = endpoint.as_str().unwrap().to_owned();
         }
         let info = json!({"name": "test", "version": "1"});
-        let params = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info});
+        let params = json!({"protocolVersion": revision, "capabilities": capabilities, "clientInfo": info});
         let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
         if let SessionWay::Http { session, .. } = &mut client.way {
             let head = post_head("");
@@ -134,9 +136,26 @@ impl SessionClient {
         } else {
             client.send(initialize).await;
         }
-        assert_eq!(client.next().await["result"]["protocolVersion"], "2025-11-25");
+        assert_eq!(client.next().await["result"]["protocolVersion"], revision);
         client.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
         client
+    }
+
+    /// Returns an id that no other request has.
+    pub fn next_id(&mut self) -> u64 {
+        self.requests += 1;
+        self.requests
+    }
+
+    /// Opens the stream for messages that belong to no call. Other transports have it from the start.
+    pub async fn open_stream(&mut self) {
+        let SessionWay::Http { address, session, calls } = &mut self.way else { return };
+        let head = format!("GET /mcp\r\nAccept: text/event-stream\r\nMcp-Session-Id: {session}");
+        calls.push(tokio::spawn(exchange(head, String::new(), address.clone(), self.sender.clone())));
+        // Streams of a session are served in order: the response says that this one is open.
+        let id = self.next_id();
+        self.request(id, "ping", json!({})).await;
+        self.response(id).await;
     }
 
     pub async fn send(&mut self, message: Value) {
@@ -145,7 +164,7 @@ impl SessionClient {
             SessionWay::Http { address, session, calls } => {
                 let head = post_head(&format!("Mcp-Session-Id: {session}\r\n"));
                 let sending = tokio::spawn(exchange(head, message.to_string(), address.clone(), self.sender.clone()));
-                if message["id"].is_null() || message["method"].is_null() {
+                if message.is_object() && (message["id"].is_null() || message["method"].is_null()) {
                     sending.await.unwrap();
                 } else {
                     calls.push(sending);
@@ -176,7 +195,7 @@ impl SessionClient {
             let next = tokio::time::timeout(Duration::from_secs(20), self.messages.recv()).await;
             let (id, message) = next.expect("a message in time").expect("a message");
             self.last_event = id.or(self.last_event.take());
-            if message.is_object() {
+            if message.is_object() || message.is_array() {
                 return message;
             }
         }
@@ -260,6 +279,54 @@ fn open_pipe(gateway: &Gateway, sender: &UnboundedSender<ReceivedEvent>) -> Sess
     SessionWay::Pipe { output, serving, reading }
 }
 
+/// What a client says at the beginning of its session.
+pub struct SessionHello {
+    pub revision: &'static str,
+    pub capabilities: Value,
+}
+
+/// The stream of one request of a stateless client.
+pub enum ClientStream<'a> {
+    Pipe(&'a mut StatelessClient),
+    Http { messages: UnboundedReceiver<ReceivedEvent>, reading: JoinHandle<String> },
+}
+
+impl ClientStream<'_> {
+    pub async fn next(&mut self) -> Value {
+        match self {
+            Self::Pipe(client) => client.next().await,
+            Self::Http { messages, .. } => {
+                let next = tokio::time::timeout(Duration::from_secs(20), messages.recv()).await;
+                next.expect("a message in time").expect("a message").1
+            }
+        }
+    }
+
+    pub async fn find(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let message = self.next().await;
+            if wanted(&message) {
+                return message;
+            }
+        }
+    }
+
+    /// Cancels the request: over HTTP by closing its stream.
+    pub async fn cancel(self) {
+        match self {
+            Self::Pipe(client) => {
+                let params = json!({"requestId": client.requests});
+                let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+                client.pipe.as_mut().unwrap().send(cancelled).await;
+            }
+            Self::Http { reading, .. } => {
+                reading.abort();
+                let _ = reading.await;
+            }
+        }
+    }
+}
+
 /// A client of 2026-07-28.
 pub struct StatelessClient {
     pipe: Option<SessionClient>,
@@ -276,7 +343,7 @@ impl StatelessClient {
         let pipe = (transport == Transport::Stdio).then(|| {
             let (sender, messages) = unbounded_channel();
             let way = open_pipe(gateway, &sender);
-            SessionClient { messages, sender, way, last_event: None }
+            SessionClient { messages, sender, way, last_event: None, requests: 100 }
         });
         let (address, notifications) = (address.to_owned(), Vec::new());
         Self { pipe, address, capabilities, log_level: None, notifications, requests: 0 }
@@ -305,7 +372,8 @@ impl StatelessClient {
         if let Some(level) = self.log_level {
             params["_meta"][format!("{PREFIX}logLevel")] = level.into();
         }
-        let (id, name) = (self.requests, params["name"].as_str().or(params["uri"].as_str()).map(str::to_owned));
+        let names = ["name", "uri", "taskId"].iter().find_map(|key| params[*key].as_str());
+        let (id, name) = (self.requests, names.map(str::to_owned));
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         self.notifications.clear();
         let mut messages = match &mut self.pipe {
@@ -333,6 +401,35 @@ impl StatelessClient {
             }
             self.notifications.push(message);
         }
+    }
+
+    /// Sends a message as it is and returns the answer.
+    pub async fn send_raw(&mut self, message: Value) -> Value {
+        if let Some(pipe) = &mut self.pipe {
+            pipe.send(message).await;
+            return pipe.next().await;
+        }
+        let head = post_head("MCP-Protocol-Version: 2026-07-28");
+        let (sender, mut messages) = unbounded_channel();
+        exchange(head, message.to_string(), self.address.clone(), sender).await;
+        messages.recv().await.expect("a response").1
+    }
+
+    /// Sends a request over HTTP or on the pipe, and returns the messages of its stream as they come.
+    pub async fn open_stream(&mut self, method: &str, mut params: Value) -> ClientStream<'_> {
+        if self.pipe.is_some() {
+            self.send(method, params).await;
+            return ClientStream::Pipe(self);
+        }
+        self.requests += 1;
+        params["_meta"][format!("{PREFIX}protocolVersion")] = "2026-07-28".into();
+        params["_meta"][format!("{PREFIX}clientCapabilities")] = self.capabilities.clone();
+        let name = params["name"].as_str().map(|name| format!("\r\nMcp-Name: {name}")).unwrap_or_default();
+        let request = json!({"jsonrpc": "2.0", "id": self.requests, "method": method, "params": params});
+        let head = post_head(&format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}{name}"));
+        let (sender, messages) = unbounded_channel();
+        let reading = tokio::spawn(exchange(head, request.to_string(), self.address.clone(), sender));
+        ClientStream::Http { messages, reading }
     }
 
     pub async fn close(self) {

@@ -10,7 +10,8 @@ use wharf::wire::Era;
 use wharf_gateway::{Gateway, GatewayOptions};
 use wharf_serve::HttpForm;
 
-use crate::client::{Listener, SessionClient, StatelessClient, Transport};
+use crate::client::{Listener, SessionClient, SessionHello, StatelessClient, Transport};
+use crate::feature_server::add_feature_server;
 use crate::server::{ReceivedMessages, add_server};
 
 pub struct Fixture {
@@ -57,7 +58,25 @@ impl Fixture {
     }
 
     pub async fn session(&self, capabilities: Value) -> SessionClient {
-        SessionClient::open(&self.gateway, self.address(), self.transport, capabilities).await
+        self.session_at("2025-11-25", capabilities).await
+    }
+
+    pub async fn session_at(&self, revision: &'static str, capabilities: Value) -> SessionClient {
+        let hello = SessionHello { revision, capabilities };
+        SessionClient::open(&self.gateway, self.address(), self.transport, hello).await
+    }
+
+    /// A gateway over the servers `s` and `t`, which have a tool for each feature.
+    pub async fn with_features(era: Era, transport: Transport) -> Self {
+        let received = ReceivedMessages::default();
+        let builder = Host::builder().gate(Arc::new(AllowAllGate));
+        let builder = add_feature_server(builder, "s", era, &received);
+        let host = add_feature_server(builder, "t", era, &received).start().await.unwrap();
+        host.wait_until_settled().await;
+        let instances = received.clone();
+        let gateway = Gateway::builder(host)
+            .instances(move |key| Some(add_feature_server(Host::builder(), key.server.as_str(), era, &instances)));
+        Self::from_gateway(gateway.build(), received, transport).await
     }
 
     pub fn stateless(&self, capabilities: Value) -> StatelessClient {

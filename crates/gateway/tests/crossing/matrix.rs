@@ -12,6 +12,7 @@ use wharf::wire::Era;
 
 use crate::client::Transport;
 use crate::fixture::{Fixture, all_capabilities, options, text};
+use crate::rows::{self, RowCell};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
@@ -220,21 +221,28 @@ fn method_of(kind: &str) -> &'static str {
     }
 }
 
+/// The eras of client and server.
+pub const ERAS: [(Era, Era); 4] = [
+    (Era::Handshake, Era::Handshake),
+    (Era::Handshake, Era::Stateless),
+    (Era::Stateless, Era::Handshake),
+    (Era::Stateless, Era::Stateless),
+];
+
+/// Returns the transports of clients of an era. HTTP+SSE exists in the handshake era only.
+pub fn transports(client: Era) -> Vec<Transport> {
+    match client {
+        Era::Handshake => vec![Transport::Stdio, Transport::Http, Transport::Sse],
+        Era::Stateless => vec![Transport::Stdio, Transport::Http],
+    }
+}
+
 fn cells() -> Vec<Cell> {
     let mut cells = Vec::new();
     for kind in ["form", "sampling", "roots"] {
         for method in ["tools/call", "prompts/get", "resources/read"] {
-            for (client, server) in [
-                (Era::Handshake, Era::Handshake),
-                (Era::Handshake, Era::Stateless),
-                (Era::Stateless, Era::Handshake),
-                (Era::Stateless, Era::Stateless),
-            ] {
-                for transport in [Transport::Stdio, Transport::Http, Transport::Sse] {
-                    // HTTP+SSE exists in the handshake era only.
-                    if transport == Transport::Sse && client == Era::Stateless {
-                        continue;
-                    }
+            for (client, server) in ERAS {
+                for transport in transports(client) {
                     let all = OUTCOMES.map(|outcome| Cell { kind, method, client, server, transport, outcome });
                     cells.extend(all);
                 }
@@ -244,8 +252,34 @@ fn cells() -> Vec<Cell> {
     cells
 }
 
+/// A cell of either table.
+#[derive(Clone, Copy)]
+enum TableCell {
+    Question(Cell),
+    Other(RowCell),
+}
+
+impl TableCell {
+    async fn run(self) {
+        match self {
+            Self::Question(cell) => cell.run().await,
+            Self::Other(cell) => cell.run().await,
+        }
+    }
+
+    fn describe(&self) -> String {
+        match self {
+            Self::Question(cell) => format!("{} | {:?}", cell.row(), cell.outcome),
+            Self::Other(cell) => cell.describe(),
+        }
+    }
+}
+
+/// The results of all cells, in order.
+type CellResults = Vec<Result<(), String>>;
+
 /// Runs a cell and says how it ended.
-async fn result_of(cell: Cell) -> Result<(), String> {
+async fn result_of(cell: TableCell) -> Result<(), String> {
     let ended = tokio::time::timeout(Duration::from_secs(60), tokio::spawn(cell.run())).await;
     match ended {
         Ok(Ok(())) => Ok(()),
@@ -257,10 +291,9 @@ async fn result_of(cell: Cell) -> Result<(), String> {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn every_question_crosses_in_every_cell() {
-    let (cells, permits) = (cells(), Arc::new(Semaphore::new(8)));
-    let mut running = JoinSet::new();
+/// Runs cells, some at a time, and prints how each ended.
+async fn run_all(cells: &[TableCell]) -> CellResults {
+    let (permits, mut running) = (Arc::new(Semaphore::new(8)), JoinSet::new());
     for (index, cell) in cells.iter().copied().enumerate() {
         let permits = Arc::clone(&permits);
         running.spawn(async move {
@@ -268,51 +301,73 @@ async fn every_question_crosses_in_every_cell() {
             (index, result_of(cell).await)
         });
     }
-    let mut results: BTreeMap<usize, Result<(), String>> = BTreeMap::new();
+    let mut results = BTreeMap::new();
     while let Some(ended) = running.join_next().await {
         let (index, result) = ended.unwrap();
+        println!("{}: {}", cells[index].describe(), result.as_ref().err().map_or("ok", String::as_str));
         results.insert(index, result);
     }
-    let failed: Vec<String> = results
+    results.into_values().collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn everything_crosses_in_every_cell() {
+    let (questions, others) = (cells(), rows::cells());
+    let all = questions.iter().copied().map(TableCell::Question);
+    let all: Vec<TableCell> = all.chain(others.iter().copied().map(TableCell::Other)).collect();
+    let results = run_all(&all).await;
+    let failed = all
         .iter()
-        .filter_map(|(index, result)| {
-            let cell = &cells[*index];
-            Some(format!("{} | {:?}: {}", cell.row(), cell.outcome, result.as_ref().err()?))
-        })
-        .collect();
-    for cell in &cells {
-        println!("{} | {:?}", cell.row(), cell.outcome);
-    }
-    println!("{} cells, {} failed", cells.len(), failed.len());
+        .zip(&results)
+        .filter_map(|(cell, result)| Some(format!("{}: {}", cell.describe(), result.as_ref().err()?)));
+    let failed: Vec<String> = failed.collect();
+    println!("{} cells, {} failed", all.len(), failed.len());
     #[expect(clippy::disallowed_methods, reason = "a developer asks for the evidence by a variable")]
     let updates_evidence = std::env::var_os("UPDATE_EVIDENCE").is_some();
     if updates_evidence {
-        write_evidence(&cells, &results);
+        write_evidence(&questions, &others, &results);
     }
-    assert!(failed.is_empty(), "{} of {} cells failed:\n{}", failed.len(), cells.len(), failed.join("\n"));
-    assert!(cells.len() >= 400, "{}", cells.len());
+    assert!(failed.is_empty(), "{} of {} cells failed:\n{}", failed.len(), all.len(), failed.join("\n"));
+    assert!(all.len() >= 650, "{}", all.len());
 }
 
-fn write_evidence(cells: &[Cell], results: &BTreeMap<usize, Result<(), String>>) {
+fn mark(result: &Result<(), String>) -> &'static str {
+    if result.is_ok() { "ok" } else { "FAILS" }
+}
+
+fn write_evidence(questions: &[Cell], others: &[RowCell], results: &[Result<(), String>]) {
+    let (of_questions, of_others) = results.split_at(questions.len());
+    let passed = |results: &[Result<(), String>]| results.iter().filter(|result| result.is_ok()).count();
     let mut text = String::from(
-        "# Questions across the eras\n\n\
-         Written by `UPDATE_EVIDENCE=1 cargo test -p wharf-gateway --test crossing every_question`. L is a handshake \
-         revision (2025-11-25), M is 2026-07-28. A row is a question of a server during a request of a client: the \
-         client's era and transport, and the server's era. A client of M that declines a model or roots does not \
-         return, as its revision says. A closed POST of L over HTTP is no cancellation: the client resumes the \
-         stream. A timeout of M → M is none: nothing waits.\n\n",
+        "# Across the eras\n\n\
+         Written by `UPDATE_EVIDENCE=1 cargo test -p wharf-gateway --test crossing everything_crosses`. L is a \
+         handshake revision (2025-11-25), M is 2026-07-28: the client's era and transport, and the server's era.\n\n",
     );
-    let passed = results.values().filter(|result| result.is_ok()).count();
-    let _ = writeln!(text, "{passed} of {} cells pass.\n", cells.len());
+    let _ = writeln!(text, "{} of {} cells pass.\n\n## Questions\n", passed(results), results.len());
+    text.push_str(
+        "A row is a question of a server during a request of a client. A client of M that declines a model or roots \
+         does not return, as its revision says. A closed POST of L over HTTP is no cancellation: the client resumes \
+         the stream. A timeout of M → M is none: nothing waits.\n\n",
+    );
     text.push_str("| question | request | client → server | client's transport | accept | decline | cancel | timeout | disconnect |\n");
     text.push_str("|---|---|---|---|---|---|---|---|---|\n");
-    for (row, chunk) in cells.chunks(OUTCOMES.len()).enumerate() {
-        let marks = (0..OUTCOMES.len()).map(|column| match &results[&(row * OUTCOMES.len() + column)] {
-            Ok(()) => "ok",
-            Err(_) => "FAILS",
-        });
-        let _ = writeln!(text, "| {} | {} |", chunk[0].row(), marks.collect::<Vec<_>>().join(" | "));
+    for (row, results) in questions.chunks(OUTCOMES.len()).zip(of_questions.chunks(OUTCOMES.len())) {
+        let marks: Vec<_> = results.iter().map(mark).collect();
+        let _ = writeln!(text, "| {} | {} |", row[0].row(), marks.join(" | "));
     }
+    write_rows(&mut text, others, of_others);
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../evidence/crossing.md");
     std::fs::write(path, text).unwrap();
+}
+
+fn write_rows(text: &mut String, others: &[RowCell], results: &[Result<(), String>]) {
+    let columns = others.len() / rows::ROWS.len();
+    let titles =
+        others[..columns].iter().map(|cell| cell.describe().split(" | ").skip(1).collect::<Vec<_>>().join(" "));
+    let titles: Vec<String> = titles.collect();
+    let _ = writeln!(text, "\n## Everything else\n\n| | {} |\n|---|{}", titles.join(" | "), "---|".repeat(columns));
+    for (row, results) in others.chunks(columns).zip(results.chunks(columns)) {
+        let marks: Vec<_> = results.iter().map(mark).collect();
+        let _ = writeln!(text, "| {} | {} |", row[0].row.title(), marks.join(" | "));
+    }
 }

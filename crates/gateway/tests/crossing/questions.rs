@@ -17,7 +17,8 @@ fn call(name: &str) -> Value {
 }
 
 fn retry(mut params: Value, asked: &Value, answer: Value) -> Value {
-    params["inputResponses"] = json!({"q1": answer});
+    let key = asked["result"]["inputRequests"].as_object().unwrap().keys().next().unwrap();
+    params["inputResponses"] = json!({ key: answer });
     params["requestState"] = asked["result"]["requestState"].clone();
     params
 }

@@ -28,7 +28,7 @@ impl Default for ReceivedMessages {
 }
 
 impl ReceivedMessages {
-    fn push(&self, message: &Value) {
+    pub fn push(&self, message: &Value) {
         self.messages.lock().unwrap().push(message.clone());
         self.count.send_modify(|count| *count += 1);
     }
@@ -45,13 +45,22 @@ impl ReceivedMessages {
 
     /// Waits for a message of a method.
     pub async fn wait_for(&self, method: &str) {
+        self.find(|message| message["method"] == method).await;
+    }
+
+    /// Waits for a message that `wanted` accepts.
+    pub async fn find(&self, wanted: impl Fn(&Value) -> bool) -> Value {
         let found = async {
             let mut count = self.count.subscribe();
-            while self.count(method) == 0 {
-                count.changed().await.unwrap();
+            loop {
+                let found = self.messages.lock().unwrap().iter().find(|message| wanted(message)).cloned();
+                match found {
+                    Some(found) => return found,
+                    None => count.changed().await.unwrap(),
+                }
             }
         };
-        tokio::time::timeout(Duration::from_secs(20), found).await.unwrap_or_else(|_| panic!("no {method}"));
+        tokio::time::timeout(Duration::from_secs(20), found).await.expect("a message in time")
     }
 }
 

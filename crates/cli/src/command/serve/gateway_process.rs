@@ -27,9 +27,9 @@ use wharf_terminal::gateway_socket::{
 };
 use wharf_terminal::session::CommandSession;
 
-use super::open_questions;
 use super::attach::log_file;
 use super::log_limit::limit_log;
+use super::open_questions;
 use super::project::ProjectTable;
 use super::status::GatewayStatus;
 use super::takeover;
