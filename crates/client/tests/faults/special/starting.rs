@@ -51,7 +51,7 @@ fn blank() -> Cell {
     Cell {
         case: String::new(),
         form: Form::Stdio,
-        phase: wharf_testkit::cases::FaultPhase::During,
+        phase: FaultPhase::During,
         era: "modern".to_owned(),
         marker: "blank".to_owned(),
         folder,
