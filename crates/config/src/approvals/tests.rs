@@ -50,6 +50,7 @@ fn described(reach: TransportDefinition) -> ServerDefinition {
         health_check: None,
         idle_stop: None,
         keep_results: None,
+        instances: Default::default(),
         unknown: Vec::new(),
     }
 }

@@ -56,3 +56,48 @@ impl RuleSets {
 fn compile(rules: &[SourcedRule], common: &[SourcedRule], servers: &[ServerName]) -> Arc<Policy> {
     Arc::new(Policy::compile([common, rules].concat(), servers))
 }
+
+#[cfg(test)]
+mod tests {
+    use wharf_json::RawJson;
+    use wharf_policy::{CallAttempt, Verdict};
+
+    use super::*;
+
+    fn sourced(rules: &[Rule]) -> Vec<SourcedRule> {
+        let origin = || RuleOrigin { place: "test".to_owned(), authority: RuleAuthority::User };
+        rules.iter().map(|rule| SourcedRule { rule: rule.clone(), origin: origin() }).collect()
+    }
+
+    fn verdict(sets: &RuleSets, set: &str, tool: &str) -> Verdict {
+        let (server, arguments) = (ServerName::new("git").unwrap(), RawJson::empty_object());
+        sets.policy(set).decide(&CallAttempt::server_tool(&server, tool, &arguments)).verdict
+    }
+
+    #[test]
+    fn deny_of_either_decides_and_unknown_sets_deny_everything() {
+        let servers = [ServerName::new("git").unwrap()];
+        let common = sourced(&[Rule::ask("mcp__*"), Rule::deny("mcp__git__push")]);
+        let mut sets = RuleSets::default();
+        let own = [Rule::allow("mcp__git__log"), Rule::allow("mcp__git__push"), Rule::deny("mcp__git__reset")];
+        sets.insert("ci", sourced(&own), &common, &servers).unwrap();
+        for (tool, expected) in
+            [("log", Verdict::Allow), ("push", Verdict::Deny), ("reset", Verdict::Deny), ("show", Verdict::Ask)]
+        {
+            assert_eq!(verdict(&sets, "ci", tool), expected, "{tool}");
+        }
+        assert_eq!(verdict(&sets, "other", "log"), Verdict::Deny);
+        sets.recompile(&sourced(&[Rule::deny("mcp__git__*")]), &servers);
+        assert_eq!(verdict(&sets, "ci", "log"), Verdict::Deny, "changed rules for all apply");
+    }
+
+    #[test]
+    fn unreadable_set_denies_everything() {
+        let servers = [ServerName::new("git").unwrap()];
+        let mut sets = RuleSets::default();
+        let unreadable = Rule { pattern: Some(String::new()), ..Rule::deny("mcp__git__log") };
+        let rules = sourced(&[Rule::allow("mcp__*"), unreadable]);
+        assert!(sets.insert("ci", rules, &[], &servers).is_err());
+        assert_eq!(verdict(&sets, "ci", "show"), Verdict::Deny);
+    }
+}
