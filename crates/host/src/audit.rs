@@ -9,7 +9,7 @@ mod sink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
@@ -28,6 +28,10 @@ use sink::AuditDestinations;
 
 /// Capacity of the queue to the writer. Entries beyond it are counted as lost.
 const MAX_QUEUED_ENTRIES: usize = 4096;
+/// Maximum number of entries that are written at once.
+const MAX_BATCH_ENTRIES: usize = 256;
+/// Time for which entries are collected, if the last ones were written less than this ago.
+const BATCH_DELAY: Duration = Duration::from_millis(1);
 /// Maximum number of argument names in one entry, and maximum characters of each.
 const MAX_ARGUMENT_NAMES: usize = 32;
 const MAX_ARGUMENT_NAME_CHARS: usize = 64;
@@ -281,21 +285,21 @@ fn run_writer(
     event_bus: &EventBus,
 ) {
     let mut failing = false;
-    while let Some(task) = waiting.blocking_recv() {
-        // The receiver of a task's end may have been dropped.
-        let written = match task {
-            AuditTask::Write(entry) => write_entry(destinations, &entry),
-            AuditTask::WriteAndReport(entry, done) => {
-                let written = write_entry(destinations, &entry);
-                let _ = done.send(written.clone());
-                written
-            }
-            AuditTask::Flush(done) => {
-                let synced = destinations.sync();
-                let _ = done.send(());
-                synced
-            }
-        };
+    let mut last_write = None::<Instant>;
+    while let Some(first) = waiting.blocking_recv() {
+        let is_busy = last_write.is_some_and(|last| last.elapsed() < BATCH_DELAY);
+        if is_busy && matches!(first, AuditTask::Write(_)) {
+            // Each write locks and opens files, which costs more than the entries.
+            std::thread::sleep(BATCH_DELAY);
+        }
+        let mut tasks = vec![first];
+        while tasks.len() < MAX_BATCH_ENTRIES
+            && let Ok(task) = waiting.try_recv()
+        {
+            tasks.push(task);
+        }
+        let written = write_batch(destinations, tasks);
+        last_write = Some(Instant::now());
         let dropped = lost.swap(0, Ordering::Relaxed);
         if dropped > 0 {
             event_bus.publish(Event::AuditFailed { text: format!("{dropped} audit entries were lost (queue full)") });
@@ -309,7 +313,32 @@ fn run_writer(
     }
 }
 
+/// Writes the entries of tasks, and then reports to those that wait. A flush comes after the entries before it.
+fn write_batch(destinations: &AuditDestinations, tasks: Vec<AuditTask>) -> Result<(), String> {
+    let encode = |entry: &AuditEntry| serde_json::value::to_raw_value(entry).map_err(|error| error.to_string());
+    let entries = tasks.iter().filter_map(|task| match task {
+        AuditTask::Write(entry) | AuditTask::WriteAndReport(entry, _) => Some(encode(entry)),
+        AuditTask::Flush(_) => None,
+    });
+    let mut written = entries.collect::<Result<Vec<_>, _>>().and_then(|entries| match entries.is_empty() {
+        true => Ok(()),
+        false => destinations.write(&entries),
+    });
+    for task in tasks {
+        // The receiver of a task's end may have been dropped.
+        match task {
+            AuditTask::Write(_) => {}
+            AuditTask::WriteAndReport(_, done) => drop(done.send(written.clone())),
+            AuditTask::Flush(done) => {
+                written = written.and(destinations.sync());
+                let _ = done.send(());
+            }
+        }
+    }
+    written
+}
+
 fn write_entry(destinations: &AuditDestinations, entry: &impl Serialize) -> Result<(), String> {
     let entry = serde_json::value::to_raw_value(entry).map_err(|error| error.to_string())?;
-    destinations.write(&entry)
+    destinations.write(&[entry])
 }

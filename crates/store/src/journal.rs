@@ -21,6 +21,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 pub use error::{JournalAppendError, JournalOpenError};
 pub use read::for_each_entry;
@@ -76,17 +77,33 @@ impl Journal {
     /// written entry survives the end of this process, but survives a system crash only after [`Journal::sync`].
     pub fn append(&self, entry: &(impl Serialize + ?Sized)) -> Result<(), JournalAppendError> {
         let entry = serde_json::value::to_raw_value(entry).map_err(JournalAppendError::NotJson)?;
+        self.append_all(&[entry])
+    }
+
+    /// Appends entries in order, each as [`Journal::append`] does, with one write for all that go into the same file.
+    ///
+    /// # Errors
+    /// If this fails, the entries that would have gone into the current file are not in the journal.
+    pub fn append_all(&self, entries: &[Box<RawValue>]) -> Result<(), JournalAppendError> {
         // The guarded state is on disk and consistent even after a panic.
         let head = self.head.lock().unwrap_or_else(PoisonError::into_inner);
         let _held =
             FileLockGuard::acquire(&head, &self.files.head_path(), PATIENCE).map_err(JournalAppendError::Locked)?;
+        let failed = |error| self.files.append_error(error);
         let mut tail = JournalTail::find(&self.files, &head)?;
-        let mut line = self.compose(&tail, &entry)?;
-        if tail.size > 0 && tail.size + line.len() as u64 > self.options.max_bytes {
-            tail = self.rotate(&head, tail).map_err(|error| self.files.append_error(error))?;
-            line = self.compose(&tail, &entry)?;
+        let mut lines = Vec::new();
+        for entry in entries {
+            let mut line = self.compose(&tail, entry)?;
+            if tail.size > 0 && tail.size + line.len() as u64 > self.options.max_bytes {
+                write_lines(&head, &mut tail, &lines).map_err(failed)?;
+                lines.clear();
+                tail = self.rotate(&head, tail).map_err(failed)?;
+                line = self.compose(&tail, entry)?;
+            }
+            tail.advance(&line);
+            lines.extend_from_slice(&line);
         }
-        self.write_line(&head, tail, &line).map_err(|error| self.files.append_error(error))
+        write_lines(&head, &mut tail, &lines).map_err(failed)
     }
 
     /// Syncs all appended entries to disk.
@@ -94,7 +111,7 @@ impl Journal {
         self.files.open_current()?.sync_data()
     }
 
-    fn compose(&self, tail: &JournalTail, entry: &serde_json::value::RawValue) -> Result<Vec<u8>, JournalAppendError> {
+    fn compose(&self, tail: &JournalTail, entry: &RawValue) -> Result<Vec<u8>, JournalAppendError> {
         let is_first = tail.size == 0;
         let after = if is_first {
             self.files.newest_full_file().map_err(|error| self.files.append_error(error))?
@@ -109,17 +126,6 @@ impl Journal {
         }
     }
 
-    /// Writes a line and then the head. Truncates the file again if either write fails.
-    fn write_line(&self, head: &File, mut tail: JournalTail, line: &[u8]) -> io::Result<()> {
-        let size = tail.size + line.len() as u64;
-        let link = tail.link.next(&line[..line.len() - 1]);
-        let written = tail.file.write_all(line).and_then(|()| JournalHead { link, size }.write(head));
-        if written.is_err() {
-            let _ = tail.file.set_len(tail.size);
-        }
-        written
-    }
-
     /// Renames the full file and starts the next. After a crash in between, [`JournalTail::find`] continues from the head.
     fn rotate(&self, head: &File, full: JournalTail) -> io::Result<JournalTail> {
         full.file.sync_data()?;
@@ -127,4 +133,14 @@ impl Journal {
         JournalHead { link: full.link.clone(), size: 0 }.write(head)?;
         Ok(JournalTail { file: self.files.open_current()?, size: 0, ..full })
     }
+}
+
+/// Writes lines that the tail has advanced over, and then the head. Truncates the file again if either write fails.
+fn write_lines(head: &File, tail: &mut JournalTail, lines: &[u8]) -> io::Result<()> {
+    let record = JournalHead { link: tail.link.clone(), size: tail.size };
+    let written = tail.file.write_all(lines).and_then(|()| record.write(head));
+    if written.is_err() {
+        let _ = tail.file.set_len(tail.size - lines.len() as u64);
+    }
+    written
 }

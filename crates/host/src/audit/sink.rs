@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use serde_json::value::RawValue;
 use wharf_store::Journal;
 
 /// A destination of audit entries besides the file in the state directory, for example a collector.
@@ -37,10 +38,13 @@ pub(super) struct AuditDestinations {
 }
 
 impl AuditDestinations {
-    /// Writes an entry to every destination, also after one has failed.
-    pub fn write(&self, entry: &serde_json::value::RawValue) -> Result<(), String> {
-        let journaled = self.journal.as_ref().map_or(Ok(()), |journal| journal.append(entry));
-        let sent = self.sink.as_ref().map_or(Ok(()), |sink| sink.write(entry.get()));
+    /// Writes entries to every destination, also after one has failed.
+    pub fn write(&self, entries: &[Box<RawValue>]) -> Result<(), String> {
+        let journaled = self.journal.as_ref().map_or(Ok(()), |journal| journal.append_all(entries));
+        let sent = self.sink.as_ref().map_or(Ok(()), |sink| {
+            // One that fails does not hold back the others.
+            entries.iter().map(|entry| sink.write(entry.get())).fold(Ok(()), Result::and)
+        });
         journaled.map_err(|error| error.to_string()).and(sent.map_err(|error| error.to_string()))
     }
 

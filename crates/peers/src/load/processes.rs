@@ -11,7 +11,7 @@ pub struct ProcessUse {
     pub resident_kib: u64,
 }
 
-/// Returns a process and its descendants, without those whose command line contains `except`.
+/// Returns a process and its descendants, without those whose program ends with `except`.
 pub fn process_tree(root: u32, except: &str) -> Vec<u32> {
     let parents: Vec<(u32, u32)> = all_pids().into_iter().filter_map(|pid| Some((pid, parent(pid)?))).collect();
     let mut tree = BTreeSet::from([root]);
@@ -23,7 +23,7 @@ pub fn process_tree(root: u32, except: &str) -> Vec<u32> {
         }
         tree.extend(children);
     }
-    tree.into_iter().filter(|pid| except.is_empty() || !command_line(*pid).contains(except)).collect()
+    tree.into_iter().filter(|pid| except.is_empty() || !program(*pid).ends_with(except)).collect()
 }
 
 /// Sums the use of processes.
@@ -59,6 +59,30 @@ fn parent(pid: u32) -> Option<u32> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
-fn command_line(pid: u32) -> String {
-    String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()).replace('\0', " ")
+/// Returns the first word of the command line.
+fn program(pid: u32) -> String {
+    let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(words.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn descendants_are_found_except_by_program() {
+        let mut child = Command::new("sh").args(["-c", "sleep 60 & wait"]).spawn().unwrap();
+        let own = std::process::id();
+        let has = |except: &str, name: &str| process_tree(own, except).iter().any(|pid| program(*pid).ends_with(name));
+        while !has("", "sleep") {
+            std::thread::yield_now();
+        }
+        assert!(has("sleep", "sh") && !has("sleep", "sleep"));
+        let sleeping = process_tree(child.id(), "sh");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        sleeping.iter().for_each(|pid| drop(Command::new("kill").arg(pid.to_string()).status()));
+    }
 }

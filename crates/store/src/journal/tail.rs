@@ -31,6 +31,13 @@ impl JournalTail {
         }
     }
 
+    /// Moves the end behind a line, which is written later.
+    pub(super) fn advance(&mut self, line: &[u8]) {
+        self.size += line.len() as u64;
+        self.link = self.link.next(&line[..line.len() - 1]);
+        self.torn = 0;
+    }
+
     fn recover(files: &JournalFiles, mut file: File, head: Option<JournalHead>) -> io::Result<Self> {
         let mut bytes = Vec::new();
         file.seek(SeekFrom::Start(0))?;

@@ -58,6 +58,26 @@ fn entries_are_single_printable_lines() {
 }
 
 #[test]
+fn batch_is_chained_and_rotated_like_single_entries() {
+    let raw = |number: usize| serde_json::value::to_raw_value(&format!("entry {number}")).unwrap();
+    let batch: Vec<_> = (0..20).map(raw).collect();
+    let options = JournalOptions { max_bytes: 700, keep_files: 9 };
+    let written = [true, false].map(|at_once| {
+        let scratch = ScratchDir::new();
+        let journal = Journal::open(&scratch.path("log"), options).unwrap();
+        match at_once {
+            true => journal.append_all(&batch).unwrap(),
+            false => batch.iter().for_each(|entry| journal.append(&**entry).unwrap()),
+        }
+        journal.append("last").unwrap();
+        assert_eq!(verify_journal(&scratch.path("log")).unwrap().entries, 21);
+        (fs::read_to_string(scratch.path("log")).unwrap(), fs::read_dir(scratch.path("")).unwrap().count())
+    });
+    assert_eq!(written[0], written[1]);
+    assert!(written[0].1 > 3, "the journal was rotated");
+}
+
+#[test]
 fn journal_is_private_and_versioned() {
     let (scratch, journal) = journal(&["a"]);
     assert_eq!(lines(&scratch)[0]["schema"], json!(1));
