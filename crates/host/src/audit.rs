@@ -29,7 +29,7 @@ use sink::AuditDestinations;
 /// Capacity of the queue to the writer. Entries beyond it are counted as lost.
 const MAX_QUEUED_ENTRIES: usize = 4096;
 /// Maximum number of entries that are written at once.
-const MAX_BATCH_ENTRIES: usize = 256;
+const MAX_BATCH_ENTRIES: usize = 1024;
 /// Time for which entries are collected, if the last ones were written less than this ago.
 const BATCH_DELAY: Duration = Duration::from_millis(1);
 /// Maximum number of argument names in one entry, and maximum characters of each.
@@ -288,7 +288,7 @@ fn run_writer(
     let mut last_write = None::<Instant>;
     while let Some(first) = waiting.blocking_recv() {
         let is_busy = last_write.is_some_and(|last| last.elapsed() < BATCH_DELAY);
-        if is_busy && matches!(first, AuditTask::Write(_)) {
+        if is_busy && matches!(first, AuditTask::Write(_)) && waiting.len() < MAX_BATCH_ENTRIES {
             // Each write locks and opens files, which costs more than the entries.
             std::thread::sleep(BATCH_DELAY);
         }

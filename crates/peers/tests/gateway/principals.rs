@@ -39,6 +39,10 @@ pub fn marks(scale: Scale) -> Findings {
         total.answered, total.failed, total.questions, total.lists, total.misrouted.len(), doubled.len(), total.hung,
         total.foreign.len(), leaks.len()
     ));
+    let lost = lost_audit_entries(&served);
+    found.figure(format!("{lost} audit entries lost"));
+    // A small number of calls fits into the queue of the audit log.
+    found.require(scale.is_full || lost == 0, || format!("{lost} audit entries lost"));
     let kinds = total.errors.iter().map(|(error, count)| format!("{count} x {error}"));
     found.figure(kinds.collect::<Vec<_>>().join(", "));
     let share = total.answered * 100 / (principals * calls);
@@ -223,6 +227,15 @@ fn doubled_calls(served: &ServedHome) -> Vec<String> {
         journal.lines().for_each(|line| *counts.entry(line.to_owned()).or_default() += 1);
     }
     counts.into_iter().filter(|(_, count)| *count > 1).map(|(mark, count)| format!("{mark} {count} x")).collect()
+}
+
+/// Sums the entries that the audit log says it has lost.
+fn lost_audit_entries(served: &ServedHome) -> u64 {
+    let files = files_below(&served.home.root().join("home/.local/state/wharf"));
+    let audit = files.iter().filter(|(path, _)| path.to_string_lossy().contains("audit.jsonl"));
+    let lines = audit.flat_map(|(_, text)| text.lines()).filter(|line| line.contains(r#""event":"lost""#));
+    let lost = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok()?["entry"]["entries"].as_u64());
+    lost.sum()
 }
 
 /// Returns the places outside of answers that have a mark: messages, logs and the audit log.
