@@ -2,8 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail the test")]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -320,6 +320,47 @@ async fn disconnect_drops_the_pending_prompt() {
     let (outcome, ()) = tokio::join!(call(&connection, "ask"), closing);
     assert!(outcome.is_err_and(|error| error.disconnect_report().is_some()));
     person.dropped.notified().await;
+}
+
+/// Records who asks, and which pages are done.
+#[derive(Clone, Default)]
+struct Recorder(Arc<Mutex<Vec<String>>>);
+
+impl Elicitor for Recorder {
+    fn elicit(&self, source: RequestSource<'_>, _question: Elicitation) -> BoxedFuture<ElicitationResponse> {
+        self.0.lock().unwrap().push(format!("asked by {}", source.request.unwrap_or("nobody")));
+        Box::pin(std::future::ready(ElicitationResponse::Decline))
+    }
+
+    fn page_done(&self, _: RequestSource<'_>, elicitation_id: &str) {
+        self.0.lock().unwrap().push(format!("done {elicitation_id}"));
+    }
+}
+
+#[tokio::test]
+async fn elicitor_learns_the_id_of_a_request_and_the_end_of_a_page() {
+    let mut waiting = Value::Null;
+    let server = move |message: Value, outbox: &ClientSender| {
+        if !opened(&message, outbox, false) {
+            return;
+        }
+        if message["method"] == "tools/call" {
+            waiting = message["id"].clone();
+            let question = json!({"jsonrpc": "2.0", "id": "berth", "method": "elicitation/create", "params": form()});
+            outbox.send(question.to_string());
+        } else if message["id"] == "berth" {
+            let (method, params) = ("notifications/elicitation/complete", json!({"elicitationId": "e-1"}));
+            outbox.send(json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string());
+            answer(outbox, &waiting, done());
+        }
+    };
+    let recorder = Recorder::default();
+    let mut options = ConnectOptions::default();
+    options.services = ClientServices::default().elicitation(recorder.clone());
+    let connection = connect_local(Scripted(server), options).await.unwrap();
+    call(&connection, "ask").await.unwrap();
+    assert_eq!(*recorder.0.lock().unwrap(), ["asked by \"berth\"", "done e-1"]);
+    connection.close().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use wharf::spec::{ServerName, ToolId};
 use wharf::tools::{BoxFuture, CallerConsent, RefusalReason};
 use wharf::wire::{Era, RpcError, code};
-use wharf::{CallOptions, Host, HostError, InputHandling, InputRound, RawJson, RawResult, ResultKind, Transport};
+use wharf::{
+    CallError, CallOptions, Host, HostError, InputHandling, InputRound, RawJson, RawResult, ResultKind, Transport,
+};
 
 use crate::bridge::{InputRounds, RoundStep};
 use crate::errors::{host_error, invalid_params, rpc_error, tool_error, tool_error_text, unavailability};
@@ -285,6 +287,19 @@ impl UpstreamCall {
     }
 
     async fn send_to_instance(&self, lease: &InstanceLease) -> Result<CallOutcome, CallFailure> {
+        let sent = self.send_on_lease(lease).await;
+        let is_answered = match &sent {
+            Ok(_) => true,
+            Err(CallFailure::Host(HostError::Call { error, .. })) => matches!(error, CallError::ErrorResponse(_)),
+            Err(CallFailure::Host(_) | CallFailure::Gateway(_)) => false,
+        };
+        if is_answered {
+            lease.set_answered();
+        }
+        sent
+    }
+
+    async fn send_on_lease(&self, lease: &InstanceLease) -> Result<CallOutcome, CallFailure> {
         let server = self.target.server();
         let host = lease.host().ok_or(HostError::Closed)?;
         let connection = box_future(host.wait_until_ready(server.as_str())).await?;

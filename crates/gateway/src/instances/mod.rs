@@ -8,6 +8,7 @@ mod pool;
 mod services;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -90,6 +91,8 @@ pub(crate) struct InstanceLease {
     pub instance: Arc<Instance>,
     instances: Arc<Instances>,
     tag: CallTag,
+    /// The server has responded to the call.
+    is_answered: AtomicBool,
 }
 
 /// The instance that a call needs.
@@ -181,7 +184,8 @@ impl Instances {
             Arc::new(Instance { id, server: server.clone(), clients, host: tokio::sync::OnceCell::new() })
         });
         instance.clients.add(route);
-        let lease = InstanceLease { instance: Arc::clone(instance), instances, tag: route.tag };
+        let is_answered = AtomicBool::new(false);
+        let lease = InstanceLease { instance: Arc::clone(instance), instances, tag: route.tag, is_answered };
         Decided::Leased { lease, evicted }
     }
 
@@ -210,9 +214,13 @@ impl Instances {
         }
     }
 
-    fn release(self: &Arc<Self>, instance: &Arc<Instance>, tag: CallTag) {
-        instance.clients.remove(tag);
+    fn release(self: &Arc<Self>, lease: &InstanceLease) {
+        let InstanceLease { instance, tag, .. } = lease;
+        instance.clients.remove(*tag);
         let idle = self.servers().get_mut(&instance.server).and_then(|entry| {
+            if !lease.is_answered.load(Ordering::Relaxed) {
+                entry.pool.reserve(instance.id);
+            }
             entry.pool.resume(instance.id, tag.0);
             let is_idle = entry.pool.release(instance.id, Instant::now());
             is_idle.then(|| entry.pool.idle_timeout(instance.id, self.limits.idle_timeout)).flatten()
@@ -327,6 +335,11 @@ impl InstanceLease {
         })
     }
 
+    /// Notes that the server has responded. An instance whose call has no response is kept from other clients.
+    pub fn set_answered(&self) {
+        self.is_answered.store(true, Ordering::Relaxed);
+    }
+
     /// Returns the host of the instance.
     pub fn host(&self) -> Option<&Host> {
         self.instance.host.get()
@@ -335,6 +348,6 @@ impl InstanceLease {
 
 impl Drop for InstanceLease {
     fn drop(&mut self) {
-        self.instances.release(&self.instance, self.tag);
+        self.instances.release(self);
     }
 }

@@ -77,6 +77,8 @@ struct PoolEntry {
     parked: Vec<u64>,
     /// Time since all calls wait.
     waiting_since: Option<Instant>,
+    /// The only connection that may use the instance from now on.
+    reserved: Option<u64>,
     idle_since: Option<Instant>,
 }
 
@@ -155,7 +157,8 @@ impl InstancePool {
         let is_shared = class.is_none() && matches!(owner, InstanceOwner::Principal(_));
         let own = |entry: &PoolEntry| is_kind(entry) && (entry.holder == Some(holder) || is_shared);
         let fits = |entry: &PoolEntry| is_kind(entry) && (entry.roots.is_none() || entry.roots == roots);
-        let free = |entry: &PoolEntry| entry.holder.is_none() && fits(entry);
+        let is_open = |entry: &PoolEntry| entry.reserved.is_none_or(|reserved| reserved == holder);
+        let free = |entry: &PoolEntry| entry.holder.is_none() && is_open(entry) && fits(entry);
         let found = self.entries.iter().position(own).or_else(|| self.entries.iter().position(free));
         if let Some(index) = found {
             let entry = &mut self.entries[index];
@@ -163,7 +166,7 @@ impl InstancePool {
             entry.calls += 1;
             return LeaseDecision::Use(entry.id);
         }
-        let is_bound = |entry: &PoolEntry| entry.holder.is_none() && is_kind(entry);
+        let is_bound = |entry: &PoolEntry| entry.holder.is_none() && is_open(entry) && is_kind(entry);
         if roots.is_none() && unknown_roots == UnknownRoots::Ask && self.entries.iter().any(is_bound) {
             return LeaseDecision::AskRoots;
         }
@@ -179,6 +182,7 @@ impl InstancePool {
             calls: 1,
             parked: Vec::new(),
             waiting_since: None,
+            reserved: None,
             idle_since: None,
         });
         LeaseDecision::Start { id, evicted }
@@ -204,6 +208,14 @@ impl InstancePool {
         let removed = if is_full { unused } else { abandoned }.map(|entry| entry.id).ok_or(())?;
         self.entries.retain(|entry| entry.id != removed);
         Ok(Some(removed))
+    }
+
+    /// Keeps an instance for the connection that uses it: a call of it has ended without a response, and the server may
+    /// still ask or log because of it.
+    pub fn reserve(&mut self, id: u64) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == id) {
+            entry.reserved = entry.holder;
+        }
     }
 
     /// Notes that a call waits for its client to return.
@@ -379,6 +391,18 @@ mod tests {
         pool.release(1, now);
         let stateless = LeaseRequest { unknown_roots: UnknownRoots::Start, ..with_roots(2, None) };
         assert_eq!(pool.lease(stateless), LeaseDecision::Start { id: 2, evicted: Some(1) });
+    }
+
+    #[test]
+    fn instance_of_a_cancelled_call_is_kept_from_others() {
+        let (mut pool, now) = (InstancePool::new(2), Instant::now());
+        assert_eq!(pool.lease(forms(1)), start(1));
+        pool.reserve(1);
+        pool.release(1, now);
+        assert_eq!(pool.lease(forms(2)), start(2));
+        assert_eq!(pool.lease(forms(1)), LeaseDecision::Use(1));
+        pool.release(1, now);
+        assert_eq!(pool.lease(forms(3)), LeaseDecision::Start { id: 3, evicted: Some(1) });
     }
 
     #[test]

@@ -137,11 +137,20 @@ impl FeatureServer {
             }
             Some("logging/setLevel" | "resources/subscribe" | "resources/unsubscribe") => reply(out, id, json!({})),
             Some("tools/call") => self.call(message, out),
+            Some("completion/complete") => {
+                if self.is_handshake() {
+                    out.send(form("during").to_string());
+                }
+                reply(out, id, json!({"completion": {"values": ["here"]}}));
+            }
             Some(method) if method.starts_with("tasks/") => self.task_request(message, out),
             Some(method) if !method.starts_with("notifications/") => {
                 fail(out, id, json!({"code": -32601, "message": "unknown"}));
             }
             None => self.answered(message, out),
+            Some("notifications/cancelled") if self.is_handshake() && self.can(message, "/elicitation") => {
+                out.send(form("late").to_string());
+            }
             _ => {}
         }
     }
@@ -149,6 +158,7 @@ impl FeatureServer {
     fn offered(&self) -> Value {
         let list = json!({"listChanged": true});
         let mut offered = json!({"tools": list, "prompts": {}, "resources": {"subscribe": true}, "logging": {}});
+        offered["completions"] = json!({});
         if self.is_handshake() {
             offered["tasks"] = json!({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}});
         } else {
@@ -231,11 +241,7 @@ impl FeatureServer {
             "outside" => {
                 reply(out, id, text("later"));
                 if self.is_handshake() && self.can(call, "/elicitation") {
-                    let schema = json!({"type": "object", "properties": {}});
-                    let params = json!({"message": "Outside", "requestedSchema": schema});
-                    let asking =
-                        json!({"jsonrpc": "2.0", "id": "outside", "method": "elicitation/create", "params": params});
-                    out.send(asking.to_string());
+                    out.send(form("outside").to_string());
                 }
             }
             "must" if self.is_handshake() && params["task"].is_null() => {
@@ -365,6 +371,11 @@ impl FeatureServer {
             _ => fail(out, id, json!({"code": -32601, "message": "unknown"})),
         }
     }
+}
+
+fn form(id: &str) -> Value {
+    let params = json!({"message": "Outside", "requestedSchema": {"type": "object", "properties": {}}});
+    json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params})
 }
 
 fn question(task: Option<&str>) -> Value {

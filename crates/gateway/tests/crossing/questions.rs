@@ -166,6 +166,30 @@ async fn question_can_be_answered_elsewhere_while_the_client_waits() {
     }
 }
 
+/// A server may ask because of a call that was cancelled. The next client must not see it.
+#[tokio::test]
+async fn instance_of_a_cancelled_call_serves_no_other_client() {
+    let fixture = Fixture::with_features(Era::Handshake, Transport::Stdio).await;
+    let mut ada = fixture.session(json!({"elicitation": {}})).await;
+    ada.request(1, "tools/call", json!({"name": "s__wait", "arguments": {}})).await;
+    fixture.received.wait_for("tools/call").await;
+    let params = json!({"requestId": 1});
+    ada.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})).await;
+    fixture.received.wait_for("notifications/cancelled").await;
+    let mut bob = fixture.session(json!({"elicitation": {}})).await;
+    bob.request(1, "tools/call", json!({"name": "s__plain", "arguments": {}})).await;
+    assert_eq!(text(&bob.response(1).await), "ok");
+    let late = fixture.received.find(|message| message["id"] == "late").await;
+    assert_eq!(late["result"], json!({"action": "cancel"}));
+    assert_eq!(fixture.gateway.instances(), 2);
+    ada.request(2, "tools/call", json!({"name": "s__plain", "arguments": {}})).await;
+    assert_eq!(text(&ada.response(2).await), "ok");
+    assert_eq!(fixture.gateway.instances(), 2, "it continues with its own");
+    ada.close().await;
+    bob.close().await;
+    fixture.close().await;
+}
+
 #[tokio::test]
 async fn log_messages_reach_the_client_of_the_call_only() {
     let fixture = Fixture::new(Era::Handshake, Transport::Stdio, options(LONG)).await;

@@ -29,12 +29,14 @@ pub enum Row {
     TaskQuestion,
     TaskFollowed,
     OutsideOfCalls,
+    OtherMethods,
+    ServerGone,
     OlderRevision,
     SameUri,
     ForeignAnswer,
 }
 
-pub const ROWS: [Row; 20] = [
+pub const ROWS: [Row; 22] = [
     Row::Progress,
     Row::Cancel,
     Row::Logging,
@@ -52,6 +54,8 @@ pub const ROWS: [Row; 20] = [
     Row::TaskQuestion,
     Row::TaskFollowed,
     Row::OutsideOfCalls,
+    Row::OtherMethods,
+    Row::ServerGone,
     Row::OlderRevision,
     Row::SameUri,
     Row::ForeignAnswer,
@@ -87,6 +91,8 @@ impl Row {
             Self::TaskQuestion => "a question within a task",
             Self::TaskFollowed => "a task that the client did not ask for is followed to its end",
             Self::OutsideOfCalls => "(a) a question outside of any call is cancelled",
+            Self::OtherMethods => "(b) a question during another method is refused",
+            Self::ServerGone => "(c) the server of a waiting call is gone: outcome unknown, never sent again",
             Self::OlderRevision => "(d) 2025-03-26, or nothing declared: not asked",
             Self::SameUri => "(e) the same URI of two servers",
             Self::ForeignAnswer => "(f) a foreign answer is ignored",
@@ -121,6 +127,8 @@ impl RowCell {
             Row::TaskQuestion => self.task_question(&fixture).await,
             Row::TaskFollowed => self.task_followed(&fixture).await,
             Row::OutsideOfCalls => self.outside_of_calls(&fixture).await,
+            Row::OtherMethods => self.other_methods(&fixture).await,
+            Row::ServerGone => self.server_gone(&fixture).await,
             Row::OlderRevision => self.older_revision(&fixture).await,
             Row::SameUri => self.same_uri(&fixture).await,
             Row::ForeignAnswer => self.foreign_answer(&fixture).await,
@@ -507,6 +515,52 @@ impl RowCell {
         }
         assert_eq!(text(&client.tool("plain").await), "ok");
         client.close().await;
+    }
+
+    async fn other_methods(&self, fixture: &Fixture) {
+        let mut client = self.client(fixture, json!({"elicitation": {}})).await;
+        let reference = json!({"type": "ref/resource", "uri": "f://plain"});
+        let params = json!({"ref": reference, "argument": {"name": "a", "value": "h"}});
+        let Answered { response, notifications } = client.call("completion/complete", params).await;
+        assert_eq!(response["result"]["completion"]["values"], json!(["here"]), "{response}");
+        assert!(notifications.is_empty(), "{notifications:?}");
+        if self.server == Era::Handshake {
+            let refused = fixture.received.find(|message| message["id"] == "during").await;
+            assert_eq!(refused["error"]["code"], -32601);
+        }
+        client.close().await;
+    }
+
+    async fn server_gone(&self, fixture: &Fixture) {
+        let pages = json!({"elicitation": {"form": {}, "url": {}}});
+        let call = json!({"name": "s__page", "arguments": {}});
+        let accepted = json!({"action": "accept"});
+        let response = match self.client(fixture, pages).await {
+            AnyClient::Session(mut client) => {
+                client.request(1, "tools/call", call).await;
+                let question = client.question().await;
+                fixture.gateway.close().await;
+                client.respond(&question, Ok(accepted)).await;
+                let response = client.response(1).await;
+                client.close().await;
+                response
+            }
+            AnyClient::Stateless(mut client) => {
+                let asked = client.call("tools/call", call.clone()).await;
+                fixture.gateway.close().await;
+                let response = client.call("tools/call", retry(call, &asked, accepted)).await;
+                client.close().await;
+                response
+            }
+        };
+        match self.server {
+            Era::Handshake => {
+                assert_eq!(response["error"]["data"]["reason"], "outcome_unknown", "{response}");
+                assert_eq!(fixture.received.count("tools/call"), 1);
+            }
+            // Nothing waits at a stateless server: the call is repeated with the answer.
+            Era::Stateless => assert_eq!(text(&response), r#"{"action":"accept"}"#),
+        }
     }
 
     async fn older_revision(&self, fixture: &Fixture) {
