@@ -130,7 +130,7 @@ fn retain_own_tools(
     most_tokens: u64,
 ) {
     let mut left = most_tokens.saturating_sub(estimate_tokens(MAX_SEARCH_AND_CALL_BYTES));
-    let is_own = |name: &str| tools.get(name).is_some_and(|tool| tool.origin.is_none());
+    let is_own = |name: &str| tools.get(name).is_some_and(|tool| tool.source.is_none());
     definitions.retain(|name, bytes| match left.checked_sub(estimate_tokens(bytes)) {
         Some(rest) if is_own(name) => {
             left = rest;

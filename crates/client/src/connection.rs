@@ -226,7 +226,7 @@ impl Connection {
     /// See [`Connection`](Connection#example) for an example.
     pub async fn wait_until_gone(&self) -> Arc<DisconnectReport> {
         match self.inner.server.engine.wait_until_gone().await {
-            CallError::ServerGone(gone) | CallError::OutcomeUnknown(gone) => gone,
+            CallError::RetryableDisconnect(gone) | CallError::OutcomeUnknown(gone) => gone,
             _ => Arc::new(DisconnectReport::from_cause(DisconnectCause::Stopped)),
         }
     }

@@ -54,7 +54,7 @@ pub enum CallError {
     /// The call was lost before a response, and repeating it is safe: it was not delivered, or it only reads. The
     /// connection may still be open.
     #[error("connection lost: {0}")]
-    ServerGone(Arc<DisconnectReport>),
+    RetryableDisconnect(Arc<DisconnectReport>),
     /// The server was lost while the call was in flight. The call may or may not have been executed.
     #[error("connection lost before the response, the call may or may not have executed: {0}")]
     OutcomeUnknown(Arc<DisconnectReport>),
@@ -117,7 +117,7 @@ pub enum CallError {
 impl CallError {
     /// Reports whether the call can be retried without the risk of executing a write twice.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::ServerGone(_) | Self::Busy)
+        matches!(self, Self::RetryableDisconnect(_) | Self::Busy)
     }
 
     /// Reports whether the server returned an error.
@@ -149,7 +149,7 @@ impl CallError {
     /// Returns how the server was lost, if it was.
     pub fn disconnect_report(&self) -> Option<&DisconnectReport> {
         match self {
-            Self::ServerGone(gone) | Self::OutcomeUnknown(gone) => Some(gone),
+            Self::RetryableDisconnect(gone) | Self::OutcomeUnknown(gone) => Some(gone),
             _ => None,
         }
     }
@@ -350,7 +350,7 @@ impl ConnectError {
             }
             CallError::ErrorResponse(error) => ConnectCause::ErrorResponse(error),
             CallError::TimedOut { after, hint, .. } => ConnectCause::TimedOut { after, hint },
-            CallError::ServerGone(gone) | CallError::OutcomeUnknown(gone) => ConnectCause::Gone(gone),
+            CallError::RetryableDisconnect(gone) | CallError::OutcomeUnknown(gone) => ConnectCause::Gone(gone),
             CallError::Protocol(what) => ConnectCause::Protocol(what),
             CallError::Unauthorized { status, challenge, why, .. } => {
                 ConnectCause::Unauthorized { status, challenge, why }

@@ -11,9 +11,9 @@ use crate::budget::ByteBudget;
 #[non_exhaustive]
 pub struct Limits {
     /// Maximum bytes of one message, in either direction.
-    pub message: usize,
+    pub max_message: usize,
     /// Maximum bytes of a request from the server.
-    pub request: usize,
+    pub max_server_request: usize,
     /// Maximum bytes of an error's data, of a log message and of the server's description of itself. Anything larger is
     /// left out.
     pub max_server_text: usize,
@@ -54,9 +54,9 @@ pub struct Limits {
     /// Timeout for the server to become ready.
     pub startup: Duration,
     /// Timeout of a call without a response or progress.
-    pub call: Duration,
+    pub call_timeout: Duration,
     /// Timeout of a call regardless of progress.
-    pub call_max: Duration,
+    pub call_total_timeout: Duration,
     /// Timeout for the user to answer a request from the server. The timeouts of its calls may be paused for as long.
     pub ask_timeout: Duration,
     /// Maximum prompts to the user per minute and server. More are declined without prompting.
@@ -108,8 +108,8 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            message: 8 << 20,
-            request: 1 << 20,
+            max_message: 8 << 20,
+            max_server_request: 1 << 20,
             max_server_text: 64 << 10,
             memory_budget: 16 << 20,
             memory_budget_in_all: ByteBudget::new(32 << 20),
@@ -129,8 +129,8 @@ impl Default for Limits {
             probe: Duration::from_secs(10),
             probe_response: Duration::from_secs(2),
             startup: Duration::from_secs(60),
-            call: Duration::from_secs(30),
-            call_max: Duration::from_secs(300),
+            call_timeout: Duration::from_secs(30),
+            call_total_timeout: Duration::from_secs(300),
             ask_timeout: Duration::from_secs(600),
             asks_per_minute: 30,
             rounds: 8,
@@ -164,9 +164,9 @@ impl Limits {
     /// Sets the maximum bytes of one message, at most 256 MiB. A message above the usual memory bounds gets bounds of
     /// its own that hold two such messages.
     pub fn set_message(&mut self, bytes: usize) {
-        self.message = bytes.clamp(1, MAX_MESSAGE_BYTES);
-        if 2 * self.message > self.memory_budget {
-            self.memory_budget = 2 * self.message;
+        self.max_message = bytes.clamp(1, MAX_MESSAGE_BYTES);
+        if 2 * self.max_message > self.memory_budget {
+            self.memory_budget = 2 * self.max_message;
             self.memory_budget_in_all = ByteBudget::new(self.memory_budget);
             self.max_skipped = self.max_skipped.max(self.memory_budget);
             self.queued = self.queued.max(self.memory_budget);
@@ -188,8 +188,8 @@ impl Limits {
         for delay in [
             &mut self.probe,
             &mut self.startup,
-            &mut self.call,
-            &mut self.call_max,
+            &mut self.call_timeout,
+            &mut self.call_total_timeout,
             &mut self.ask_timeout,
             &mut self.listen_again,
             &mut self.task_poll,

@@ -185,7 +185,7 @@ pub enum InputHandling {
 impl RequestOptions {
     /// Returns the timeout of the call regardless of progress.
     pub(crate) fn total_timeout(&self, limits: &Limits) -> Duration {
-        self.timeout_max.unwrap_or_else(|| limits.call_max.max(self.timeout.unwrap_or(limits.call)))
+        self.timeout_max.unwrap_or_else(|| limits.call_total_timeout.max(self.timeout.unwrap_or(limits.call_timeout)))
     }
 
     /// Sets the timeout.

@@ -137,7 +137,7 @@ impl Connection {
         let extra = traced.as_deref().or(extra);
         let declared = options.client.as_deref().map(|client| self.forwarded_meta(client)).transpose()?;
         let reserved = self.inner().server.engine.reserve(CallRequest {
-            timeout: options.timeout.unwrap_or(limits.call),
+            timeout: options.timeout.unwrap_or(limits.call_timeout),
             timeout_max: options.total_timeout(limits),
             progress: options.progress.clone(),
             effect: outgoing.effect,

@@ -133,7 +133,7 @@ impl ServerRequestHandler {
             SAMPLE if self.services.sampling.is_some() => self.sample(params, origin),
             ROOTS => {
                 let source = self.services.roots.as_ref().ok_or_else(undeclared)?;
-                let roots = with_timeout(self.limits.call, source.available_roots(self.source(origin)));
+                let roots = with_timeout(self.limits.call_timeout, source.available_roots(self.source(origin)));
                 let work = async move {
                     let late = || RequestRefusal::new(code::INTERNAL, "the roots are not available");
                     let none = || RequestRefusal::new(code::METHOD_NOT_FOUND, "no roots are available to this server");

@@ -217,7 +217,7 @@ async fn call_outcome_on_dying_connection_matches_deliveries() {
                 let expected = match &outcome {
                     // It was noticed while dialling, and then another connection was made.
                     Ok(()) => 1,
-                    Err(CallError::OutcomeUnknown(_) | CallError::ServerGone(_)) => 0,
+                    Err(CallError::OutcomeUnknown(_) | CallError::RetryableDisconnect(_)) => 0,
                     Err(other) => panic!("{manner:?}: {nonce}: {other:?}"),
                 };
                 assert_eq!(bench.deliveries(&nonce), expected, "{manner:?}: {nonce}: {outcome:?}");
@@ -234,7 +234,7 @@ async fn call_to_closed_port_is_refused_and_retryable() {
         drop(proxy);
         let arguments = RawJson::from_value(&json!({ "nonce": "nobody" })).unwrap();
         let error = connection.call_tool("note", &arguments, RequestOptions::default()).await.unwrap_err();
-        assert!(matches!(error, CallError::ServerGone(_)) && error.is_retryable(), "{manner:?}: {error:?}");
+        assert!(matches!(error, CallError::RetryableDisconnect(_)) && error.is_retryable(), "{manner:?}: {error:?}");
         assert!(error.to_string().contains("refused"), "{manner:?}: {error}");
         assert_eq!(ledger.lock().unwrap().len(), before, "{manner:?}");
         drop(server);
@@ -280,7 +280,7 @@ async fn list_is_retried_once_after_a_disconnect() {
             assert_eq!(bench.proxy.traffic().connections, before + 2, "{manner:?}: {moment:?} {fault:?}");
             bench.spoil(2, TO_CLIENT, moment, &fault);
             let error = bench.connection.list_tools().await.unwrap_err();
-            assert!(matches!(error, CallError::ServerGone(_)), "{manner:?}: {moment:?} {fault:?}: {error:?}");
+            assert!(matches!(error, CallError::RetryableDisconnect(_)), "{manner:?}: {moment:?} {fault:?}: {error:?}");
             assert_eq!(bench.proxy.traffic().connections, before + 4, "{manner:?}: {moment:?} {fault:?}");
         }
     }

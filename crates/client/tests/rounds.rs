@@ -113,7 +113,7 @@ async fn one_call(connection: Connection, number: usize, script: Script, asked: 
     match outcome {
         Ok(result) if result.raw.as_str().contains(&format!(r#""own":{number}}}"#)) => None,
         Ok(result) => Some(format!("call {number} got another's result: {}", result.raw.as_str())),
-        Err(CallError::ServerGone(_)) if script.dropped_after.is_some() => None,
+        Err(CallError::RetryableDisconnect(_)) if script.dropped_after.is_some() => None,
         Err(error) => Some(format!("call {number}: {error}")),
     }
 }

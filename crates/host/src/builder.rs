@@ -18,7 +18,7 @@ use crate::audit::{AuditMode, AuditOptions, AuditSink};
 use crate::catalog::NameStyle;
 use crate::context::HostSettings;
 use crate::definition_review::Remedy;
-use crate::gate::{PromptFilter, PromptPolicy, RuleSink};
+use crate::gate::{AskFilter, AskPolicy, RuleSink};
 use crate::lister::ListingMode;
 use crate::results::ResultLimits;
 use crate::server::LocalFactory;
@@ -37,7 +37,7 @@ use crate::server::LocalFactory;
 /// use wharf::guard::GuardProgram;
 /// use wharf::policy::Rule;
 /// use wharf::spec::{Environment, ServerEntry, ServerName, ServerSpec, StdioSpec};
-/// use wharf::{Ask, Asker, ClosureServer, Host, Limits, PromptPolicy, ServerState};
+/// use wharf::{Ask, Asker, ClosureServer, Host, Limits, AskPolicy, ServerState};
 ///
 /// /// Declines every question: a dropped reply is a refusal.
 /// struct Decline;
@@ -55,7 +55,7 @@ use crate::server::LocalFactory;
 /// server.settings.lazy = true;
 ///
 /// let mut limits = Limits::default();
-/// limits.call = Duration::from_secs(20);
+/// limits.call_timeout = Duration::from_secs(20);
 ///
 /// let host = Host::builder()
 ///     .environment(Environment { env: Vec::new(), cwd: "/".into() })
@@ -65,8 +65,8 @@ use crate::server::LocalFactory;
 ///     .limits(limits)
 ///     .name_style(NameStyle::default())
 ///     .rules([Rule::ask("mcp__some__*"), Rule::deny("mcp__some__delete_*")])
-///     .prompt_policy(PromptPolicy::default())
-///     .allow_prompted(Arc::new(|tool| tool.hints.read_only == Some(true)))
+///     .ask_policy(AskPolicy::default())
+///     .allow_without_asking(Arc::new(|tool| tool.hints.read_only == Some(true)))
 ///     .asker(Arc::new(Decline))
 ///     .remedy_text(|remedy| remedy.to_string())
 ///     .start()
@@ -84,8 +84,8 @@ pub struct HostBuilder {
     options: HostSettings,
     gate: Option<Arc<dyn Gate>>,
     rules: Vec<SourcedRule>,
-    prompt_policy: PromptPolicy,
-    allowed: Option<PromptFilter>,
+    ask_policy: AskPolicy,
+    allowed: Option<AskFilter>,
     rule_sink: Option<RuleSink>,
     asker: Option<Arc<dyn Asker>>,
     state_dir: Option<PathBuf>,
@@ -161,8 +161,8 @@ impl HostBuilder {
     ///
     /// See [`HostBuilder`](HostBuilder#example) for an example.
     #[must_use]
-    pub fn prompt_policy(mut self, prompt_policy: PromptPolicy) -> Self {
-        self.prompt_policy = prompt_policy;
+    pub fn ask_policy(mut self, ask_policy: AskPolicy) -> Self {
+        self.ask_policy = ask_policy;
         self
     }
 
@@ -170,7 +170,7 @@ impl HostBuilder {
     ///
     /// See [`HostBuilder`](HostBuilder#example) for an example.
     #[must_use]
-    pub fn allow_prompted(mut self, allowed: PromptFilter) -> Self {
+    pub fn allow_without_asking(mut self, allowed: AskFilter) -> Self {
         self.allowed = Some(allowed);
         self
     }

@@ -191,7 +191,7 @@ impl HostContext {
     /// Returns the deadline of a call to this server.
     pub fn call_deadline(&self, server: &Server, timeout: Option<Duration>) -> CallDeadline {
         CallDeadline::after(
-            timeout.or_else(|| server.settings.load().effective.timeout).unwrap_or(self.options.limits.call),
+            timeout.or_else(|| server.settings.load().effective.timeout).unwrap_or(self.options.limits.call_timeout),
         )
     }
 
@@ -199,7 +199,7 @@ impl HostContext {
     pub fn startup_deadline(&self, server: &Server) -> CallDeadline {
         let settings = &server.settings.load().effective;
         let limits = &self.options.limits;
-        let time = settings.startup_timeout.unwrap_or(limits.startup) + settings.timeout.unwrap_or(limits.call);
+        let time = settings.startup_timeout.unwrap_or(limits.startup) + settings.timeout.unwrap_or(limits.call_timeout);
         CallDeadline::after(time)
     }
 
@@ -268,7 +268,7 @@ impl HostContext {
     async fn send_with_retry(&self, server: &Server, call: OutgoingCall<'_>) -> Result<RawResult, HostError> {
         let OutgoingCall { tool, arguments, options, catalog_version, began } = call;
         let timeout = options.request.timeout.or_else(|| server.settings.load().timeout(&tool.id.tool));
-        let deadline = CallDeadline::since(began, timeout.unwrap_or(self.options.limits.call));
+        let deadline = CallDeadline::since(began, timeout.unwrap_or(self.options.limits.call_timeout));
         let called = server.call_with_retry(deadline, |live| {
             let client_options = options.with_timeout(timeout);
             async move {

@@ -127,7 +127,7 @@ impl PermitRequest<'_> {
         began: Instant,
     ) -> Result<CallPermit, HostError> {
         let timeout = self.options.request.timeout.or_else(|| server.settings.load().timeout(&tool.id.tool));
-        let deadline = CallDeadline::since(began, timeout.unwrap_or(self.context.options.limits.call));
+        let deadline = CallDeadline::since(began, timeout.unwrap_or(self.context.options.limits.call_timeout));
         let concurrency_permit = server.acquire_concurrency_permit(deadline).await?;
         // Counts as a use during the wait, so that the server is not stopped as idle.
         let entered = server.with_connection(deadline, |live| async move {

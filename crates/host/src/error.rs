@@ -171,7 +171,7 @@ fn refusal_hint(reason: &RefusalReason) -> Option<String> {
 /// Returns the next step after a call that failed on the connection.
 fn call_hint(error: &CallError) -> Option<&'static str> {
     match error {
-        CallError::ServerGone(_) | CallError::Busy => Some("the call had no effect; it may be called again"),
+        CallError::RetryableDisconnect(_) | CallError::Busy => Some("the call had no effect; it may be called again"),
         CallError::OutcomeUnknown(_) => Some("check whether the action took effect before calling it again"),
         CallError::TimedOut { .. } => {
             Some("the call was cancelled; check whether the action took effect before calling it again")

@@ -30,12 +30,12 @@ pub type RuleSink = Arc<dyn Fn(&Rule) + Send + Sync>;
 
 /// Decides whether a call that needs a prompt is allowed without one. Not consulted about denied calls and changed
 /// definitions. Called on a runtime thread: it must not block.
-pub type PromptFilter = Arc<dyn Fn(&ToolDescription) -> bool + Send + Sync>;
+pub type AskFilter = Arc<dyn Fn(&ToolDescription) -> bool + Send + Sync>;
 
 /// What to do when the rules require a prompt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum PromptPolicy {
+pub enum AskPolicy {
     /// Prompt the person. Without an asker the call is refused.
     #[default]
     Ask,
@@ -45,8 +45,8 @@ pub enum PromptPolicy {
 
 /// Gate that evaluates rules, grants and pins, and prompts the person if they require it.
 pub(crate) struct RuleGate {
-    prompt_policy: PromptPolicy,
-    allowed: Option<PromptFilter>,
+    ask_policy: AskPolicy,
+    allowed: Option<AskFilter>,
     asker: Option<Arc<dyn Asker>>,
     sink: Option<RuleSink>,
     /// Enables the audit of decisions.
@@ -76,8 +76,8 @@ impl GateState {
 /// Input of [`RuleGate::new`].
 pub(crate) struct GateConfig {
     pub rules: Vec<SourcedRule>,
-    pub prompt_policy: PromptPolicy,
-    pub allowed: Option<PromptFilter>,
+    pub ask_policy: AskPolicy,
+    pub allowed: Option<AskFilter>,
     pub asker: Option<Arc<dyn Asker>>,
     pub sink: Option<RuleSink>,
     pub audits: bool,
@@ -93,12 +93,12 @@ struct PendingAttempt {
 
 impl RuleGate {
     pub fn new(parts: GateConfig) -> Arc<Self> {
-        let GateConfig { rules, prompt_policy, allowed, asker, sink, audits, pins } = parts;
+        let GateConfig { rules, ask_policy, allowed, asker, sink, audits, pins } = parts;
         let policy = Arc::new(Policy::compile(rules.clone(), &[]));
         let (sets, answers) = (RuleSets::default(), RememberedAnswers::default());
         let state = GateState { rules, policy, sets, servers: Vec::new(), answers, pins };
         Arc::new(Self {
-            prompt_policy,
+            ask_policy,
             allowed,
             asker,
             sink,
@@ -194,7 +194,7 @@ impl RuleGate {
     }
 
     fn evaluate(&self, caller: &ToolCaller, tool: &ToolDescription, arguments: &RawJson) -> CallDecision {
-        let Some(origin) = &tool.origin else {
+        let Some(source) = &tool.source else {
             let risk = match (tool.permission, tool.risk) {
                 (PermissionRequirement::NotNeeded, ToolRisk::Low) => wharf_policy::RiskLevel::Low,
                 _ => wharf_policy::RiskLevel::High,
@@ -209,13 +209,13 @@ impl RuleGate {
         };
         let context = self.context();
         let servers = context.as_ref().map(|context| context.servers.load());
-        let known = servers.as_ref().and_then(|servers| servers.get_key_value(&*origin.provider));
+        let known = servers.as_ref().and_then(|servers| servers.get_key_value(&*source.provider));
         match known {
             Some((name, server)) => {
-                let mut attempt = wharf_policy::CallAttempt::server_tool(name, &origin.name, arguments);
+                let mut attempt = wharf_policy::CallAttempt::server_tool(name, &source.name, arguments);
                 let settings = server.settings.load();
                 (attempt.trust, attempt.origin) = (settings.effective.trust, &settings.effective.origin);
-                self.evaluate_attempt(caller, &attempt, Some(&origin.fingerprint))
+                self.evaluate_attempt(caller, &attempt, Some(&source.fingerprint))
             }
             // A tool of another provider, which no server rule covers.
             None => self.evaluate_attempt(
@@ -316,7 +316,7 @@ impl RuleGate {
     }
 
     /// Returns the reason for skipping a prompt, if there is one. A changed definition may be called with the caller's
-    /// own consent, which does not approve it. [`PromptPolicy::Allow`] does not cover it, because a different
+    /// own consent, which does not approve it. [`AskPolicy::Allow`] does not cover it, because a different
     /// definition was approved.
     fn prompt_waiver(
         &self,
@@ -325,9 +325,9 @@ impl RuleGate {
         approved_before: Option<&str>,
     ) -> Option<&'static str> {
         let is_allowed = || self.allowed.as_ref().is_some_and(|allowed| allowed(tool));
-        match (caller.consent, self.prompt_policy, approved_before) {
+        match (caller.consent, self.ask_policy, approved_before) {
             (CallerConsent::Given, ..) => Some("the caller gave consent"),
-            (CallerConsent::Ask, PromptPolicy::Allow, None) => Some("prompts are disabled and count as allowed"),
+            (CallerConsent::Ask, AskPolicy::Allow, None) => Some("prompts are disabled and count as allowed"),
             (CallerConsent::Ask, _, None) if is_allowed() => Some("allowed for this session in advance"),
             _ => None,
         }
@@ -404,9 +404,9 @@ impl RuleGate {
         }
         let Some(context) = self.context() else { return };
         let Some(audit) = &context.audit else { return };
-        let provider = tool.origin.as_ref().map(|origin| &*origin.provider);
+        let provider = tool.source.as_ref().map(|source| &*source.provider);
         let server = provider.or(tool.subject.as_ref().map(|subject| &*subject.provider));
-        let name = tool.origin.as_ref().map_or(&*tool.name, |origin| &*origin.name);
+        let name = tool.source.as_ref().map_or(&*tool.name, |source| &*source.name);
         let decision = AuditedDecision { decision, reason: why.to_string() };
         audit.record_decision(AuditedTool { server, name }, arguments, caller, decision);
     }
@@ -424,13 +424,13 @@ enum RuleDecision {
 
 /// Returns the server that a tool belongs to or that its call concerns.
 fn server_of(tool: &ToolDescription) -> Option<ServerName> {
-    let provider = tool.origin.as_ref().map(|origin| &origin.provider);
+    let provider = tool.source.as_ref().map(|source| &source.provider);
     ServerName::new(provider.or(tool.subject.as_ref().map(|subject| &subject.provider))?).ok()
 }
 
 fn tool_identity(tool: &ToolDescription) -> Option<(ToolId, Fingerprint)> {
-    let origin = tool.origin.as_ref()?;
-    Some((ToolId::new(&server_of(tool)?, Arc::clone(&origin.name)), origin.fingerprint))
+    let source = tool.source.as_ref()?;
+    Some((ToolId::new(&server_of(tool)?, Arc::clone(&source.name)), source.fingerprint))
 }
 
 /// The gate as held by the registry and the host.

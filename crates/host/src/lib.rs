@@ -121,7 +121,7 @@ pub use config_file::{ConfigFile, rules_from_config};
 pub use definition_review::{ChangedDefinition, Remedy, RemedyText};
 pub use error::HostError;
 pub use events::{Event, EventDelivery, EventReceiver, TimedEvent};
-pub use gate::{PromptFilter, PromptPolicy, RuleSink};
+pub use gate::{AskFilter, AskPolicy, RuleSink};
 pub use host::Host;
 pub use lister::ListingMode;
 pub use logs::{LogLine, LogSource, ServerLogs, log_file_name};

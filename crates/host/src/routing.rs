@@ -186,7 +186,8 @@ impl Server {
             if let Err(HostError::Call { error, .. }) = &outcome {
                 self.report_rejected(epoch, error);
             }
-            let is_repeatable = matches!(outcome, Err(HostError::Call { error: CallError::ServerGone(_), .. }));
+            let is_repeatable =
+                matches!(outcome, Err(HostError::Call { error: CallError::RetryableDisconnect(_), .. }));
             if !(is_repeatable && connection.is_gone() && retry.record_break(epoch)) {
                 return outcome;
             }
@@ -218,7 +219,7 @@ impl Server {
             tokio::select! {
                 biased;
                 _ = listed.wait_for(|listed| *listed >= live.epoch) => Ok(()),
-                gone = live.connection.wait_until_gone() => Err(self.call_error(CallError::ServerGone(gone))),
+                gone = live.connection.wait_until_gone() => Err(self.call_error(CallError::RetryableDisconnect(gone))),
             }
         };
         match tokio::time::timeout_at(deadline.at, wait_for_listing).await {

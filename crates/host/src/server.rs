@@ -201,8 +201,8 @@ impl Server {
             options.limits.startup = time;
         }
         if let Some(time) = settings.timeout {
-            options.limits.call = time;
-            options.limits.call_max = options.limits.call_max.max(time);
+            options.limits.call_timeout = time;
+            options.limits.call_total_timeout = options.limits.call_total_timeout.max(time);
         }
         if let Some(bytes) = settings.max_message {
             options.limits.set_message(bytes);

@@ -106,7 +106,7 @@ pub(crate) fn to_tool_error(error: &HostError) -> ToolError {
         | HostError::Closed => ToolErrorKind::Unavailable,
         HostError::Call { error, .. } => match error {
             CallError::TimedOut { .. } => ToolErrorKind::TimedOut,
-            CallError::ServerGone(_) | CallError::Busy => ToolErrorKind::Unavailable,
+            CallError::RetryableDisconnect(_) | CallError::Busy => ToolErrorKind::Unavailable,
             CallError::OutcomeUnknown(_) => ToolErrorKind::OutcomeUnknown,
             CallError::TooLarge { .. } | CallError::TooComplex(_) | CallError::Discarded(_) => ToolErrorKind::TooLarge,
             _ => ToolErrorKind::Failed,

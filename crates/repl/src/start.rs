@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tokio::runtime::Handle;
-use wharf::{Asker, PromptPolicy};
+use wharf::{AskPolicy, Asker};
 use wharf_agent::SavedConversation;
 use wharf_config::{Config, ConfigWatcher, ConfiguredServer};
 use wharf_spec::ActivationState;
@@ -165,7 +165,7 @@ fn host_options(
 ) -> ManagedHostOptions {
     ManagedHostOptions {
         asker: editor.is_terminal().then_some(asker),
-        when_asked: if args.dangerously_skip_permissions { PromptPolicy::Allow } else { PromptPolicy::Ask },
+        when_asked: if args.dangerously_skip_permissions { AskPolicy::Allow } else { AskPolicy::Ask },
         sink: editor.is_terminal().then(|| rule_sink(session)),
         has_agent: true,
         allowed: None,

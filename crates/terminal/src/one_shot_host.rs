@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use url::Url;
 use wharf::catalog::NameStyle;
 use wharf::{
-    Asker, Host, HostBuilder, HostError, ListingMode, PromptFilter, PromptPolicy, ResultLimits, RuleSink, StartError,
+    AskFilter, AskPolicy, Asker, Host, HostBuilder, HostError, ListingMode, ResultLimits, RuleSink, StartError,
 };
 use wharf_client::{ClientServices, ConnectOptions, Connection};
 use wharf_spec::{Environment, ReconnectPolicy, ServerEntry, ServerName};
@@ -160,13 +160,13 @@ pub async fn start_host(session: &CommandSession, builder: impl Fn() -> HostBuil
 pub struct ManagedHostOptions {
     /// Asks the user for permission. `None` if there is no terminal.
     pub asker: Option<Arc<dyn Asker>>,
-    pub when_asked: PromptPolicy,
+    pub when_asked: AskPolicy,
     /// Receives the rule of an "always" answer.
     pub sink: Option<RuleSink>,
     /// An agent uses the host: lazy servers whose tools are not known start once.
     pub has_agent: bool,
     /// Calls to allow without a prompt.
-    pub allowed: Option<PromptFilter>,
+    pub allowed: Option<AskFilter>,
     /// The environment of the host, if it is not the session's.
     pub environment: Option<Environment>,
 }
@@ -191,7 +191,7 @@ pub async fn start_managed(
             .limits(session.managed_host_limits())
             .roots(working_directory(&session.environment.cwd))
             .browser_factory(move |_, spec| visitors(&spec.login))
-            .prompt_policy(with.when_asked);
+            .ask_policy(with.when_asked);
         if with.has_agent {
             builder = builder.list_lazy_servers();
         }
@@ -200,7 +200,8 @@ pub async fn start_managed(
         }
         builder = with.asker.iter().fold(builder, |builder, asker| builder.asker(Arc::clone(asker)));
         builder = with.sink.iter().fold(builder, |builder, sink| builder.on_rule(Arc::clone(sink)));
-        builder = with.allowed.iter().fold(builder, |builder, allowed| builder.allow_prompted(Arc::clone(allowed)));
+        builder =
+            with.allowed.iter().fold(builder, |builder, allowed| builder.allow_without_asking(Arc::clone(allowed)));
         session.tap().into_iter().fold(builder, HostBuilder::tap)
     };
     start_host(session, builder).await

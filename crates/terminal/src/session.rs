@@ -242,8 +242,8 @@ impl CommandSession {
         let mut limits = Limits::default().one_shot();
         if let Some(timeout) = common.timeout {
             limits.startup = timeout;
-            limits.call = timeout;
-            limits.call_max = limits.call_max.max(timeout);
+            limits.call_timeout = timeout;
+            limits.call_total_timeout = limits.call_total_timeout.max(timeout);
         }
         let trace = common.trace.as_deref().map(TraceFile::create).transpose()?.map(Arc::new);
         let CliContext { environment, config, .. } = context;
@@ -313,7 +313,7 @@ impl CommandSession {
 
     /// Returns the maximum duration of a call.
     pub fn call_max(&self) -> Duration {
-        self.limits.call_max
+        self.limits.call_total_timeout
     }
 
     /// Returns the limits and timeouts of this command.

@@ -21,7 +21,7 @@ pub struct ToolDescription {
     /// Schema of the arguments, suitable for a model.
     pub schema: RawJson,
     /// Provider and definition of the tool. `None` for a tool of the embedding program.
-    pub origin: Option<ToolOrigin>,
+    pub source: Option<ToolSource>,
     /// Behaviour hints declared by the provider.
     pub hints: ToolHints,
     /// Risk class.
@@ -43,7 +43,7 @@ pub struct CallSubject {
 
 /// Provider of a tool, and the fingerprint of its definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolOrigin {
+pub struct ToolSource {
     /// Name of the provider.
     pub provider: Arc<str>,
     /// The provider's own name for the tool: untrusted text.
@@ -97,7 +97,7 @@ impl ToolDescription {
             title: None,
             text: text.into(),
             schema,
-            origin: None,
+            source: None,
             hints: ToolHints::default(),
             risk: ToolRisk::default(),
             permission: PermissionRequirement::default(),
@@ -108,7 +108,7 @@ impl ToolDescription {
     /// Returns the name of the provider, or the empty string for a tool of the embedding program. No provider has an
     /// empty name.
     pub fn provider(&self) -> &str {
-        self.origin.as_ref().map_or("", |origin| &origin.provider)
+        self.source.as_ref().map_or("", |source| &source.provider)
     }
 }
 

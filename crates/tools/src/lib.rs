@@ -26,7 +26,7 @@ mod tool;
 pub use base64_text::{Base64Text, InvalidBase64};
 pub use block::{EmbeddedContents, OutcomeBlock};
 pub use call_errors::{RegistryCallError, ToolError, ToolErrorKind};
-pub use description::{CallSubject, PermissionRequirement, ToolDescription, ToolHints, ToolOrigin, ToolRisk};
+pub use description::{CallSubject, PermissionRequirement, ToolDescription, ToolHints, ToolRisk, ToolSource};
 pub use gate::{AllowAllGate, CallRefusal, Gate, GateDecision, GatedCall, PermissionSource, RefusalReason};
 pub use name_table::{NameEntry, NameLookup, NameTable};
 pub use notes::{AgentNote, NoteLimits, NoteQueue};

@@ -174,7 +174,7 @@ impl Registry {
 /// Reports whether two descriptions are of the same tool. Compares origins where both have one, because hints can
 /// differ between a live provider and a remembered one.
 fn is_same_tool(now: &ToolDescription, asked: &ToolDescription) -> bool {
-    match (&now.origin, &asked.origin) {
+    match (&now.source, &asked.source) {
         (Some(now), Some(asked)) => now == asked,
         _ => now == asked,
     }
@@ -183,7 +183,7 @@ fn is_same_tool(now: &ToolDescription, asked: &ToolDescription) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ToolOrigin;
+    use crate::ToolSource;
     use wharf_json::RawJson;
     use wharf_spec::Fingerprint;
 
@@ -192,8 +192,8 @@ mod tests {
         let of = |origin: Option<u8>, read_only| {
             let mut description = ToolDescription::new("read", "Reads.", RawJson::empty_object());
             let from =
-                |byte| ToolOrigin { provider: "a".into(), name: "r".into(), fingerprint: Fingerprint([byte; 32]) };
-            description.origin = origin.map(from);
+                |byte| ToolSource { provider: "a".into(), name: "r".into(), fingerprint: Fingerprint([byte; 32]) };
+            description.source = origin.map(from);
             description.hints.read_only = read_only;
             description
         };

@@ -16,8 +16,8 @@ use wharf_net::{Net, NetOptions};
 use wharf_spec::{Fingerprint, Secret};
 use wharf_testkit::modeld::{Answer, Modeld, Say, Script};
 use wharf_tools::{
-    AllowAllGate, BoxFuture, CallProgress, ProgressSink, Tool, ToolDescription, ToolError, ToolInvocation, ToolOrigin,
-    ToolOutcome,
+    AllowAllGate, BoxFuture, CallProgress, ProgressSink, Tool, ToolDescription, ToolError, ToolInvocation, ToolOutcome,
+    ToolSource,
 };
 
 use super::*;
@@ -76,7 +76,7 @@ impl AgentFixture {
     {
         let schema = RawJson::new_unchecked(r#"{"type":"object"}"#);
         let mut description = ToolDescription::new(name, "A tool.", schema);
-        description.origin = provider.map(|provider| ToolOrigin {
+        description.source = provider.map(|provider| ToolSource {
             provider: provider.into(),
             name: name.into(),
             fingerprint: Fingerprint([0; 32]),

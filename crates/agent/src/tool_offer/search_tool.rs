@@ -132,7 +132,7 @@ fn build_index(tools: &[Arc<ToolDescription>]) -> ToolIndex {
     let aliases: Vec<[&str; 2]> = tools.iter().map(|tool| [&*tool.name, &*tool.shown]).collect();
     ToolIndex::build(tools.iter().zip(&arguments).zip(&aliases).map(|((tool, arguments), aliases)| SearchableTool {
         provider: tool.provider(),
-        name: tool.origin.as_ref().map_or(&tool.name, |origin| &origin.name),
+        name: tool.source.as_ref().map_or(&tool.name, |source| &source.name),
         aliases,
         title: tool.title.as_deref(),
         text: &tool.text,

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use wharf_tools::{AllowAllGate, BoxFuture, Fingerprint, Registry, Tool, ToolError, ToolInvocation, ToolOrigin};
+use wharf_tools::{AllowAllGate, BoxFuture, Fingerprint, Registry, Tool, ToolError, ToolInvocation, ToolSource};
 
 use super::*;
 use crate::provider::UnencodableReason;
@@ -22,8 +22,8 @@ impl Tool for UncalledTool {
 fn tool(provider: &str, name: &str, text: &str, schema: &Value) -> Arc<dyn Tool> {
     let full = if provider.is_empty() { name.to_owned() } else { format!("mcp__{provider}__{name}") };
     let mut description = ToolDescription::new(full, text, RawJson::new_unchecked(schema.to_string()));
-    let origin = ToolOrigin { provider: provider.into(), name: name.into(), fingerprint: Fingerprint([0; 32]) };
-    description.origin = (!provider.is_empty()).then_some(origin);
+    let source = ToolSource { provider: provider.into(), name: name.into(), fingerprint: Fingerprint([0; 32]) };
+    description.source = (!provider.is_empty()).then_some(source);
     Arc::new(UncalledTool(Arc::new(description)))
 }
 
@@ -127,7 +127,7 @@ fn deferred_tools_fit_the_budget_and_are_callable() {
         assert!(of(format, u64::MAX).tokens() > 50_000);
     }
     let tool_offer = of(ApiFormat::Anthropic, 10_000);
-    for tool in snapshot.iter().map(|tool| tool.description()).filter(|tool| tool.origin.is_some()) {
+    for tool in snapshot.iter().map(|tool| tool.description()).filter(|tool| tool.source.is_some()) {
         let found = answer(&tool_offer, "SearchTools", &json!({ "query": &*tool.name, "limit": 1 })).text();
         assert!(found.contains(&format!("\n{}: ", tool.name)) && found.contains(tool.schema.as_str()), "{found}");
         let call = format!(r#"{{"name":"{}","arguments":{{"a":1}}}}"#, tool.name);

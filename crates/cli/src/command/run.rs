@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
-use wharf::{Host, HostError, PromptPolicy, ServerState};
+use wharf::{AskPolicy, Host, HostError, ServerState};
 use wharf_agent::{AgentLimits, TurnBlock};
 use wharf_client::Connection;
 use wharf_spec::UntrustedText;
@@ -142,7 +142,7 @@ fn with_max_requests(chosen: SelectedModel, max_requests: Option<u32>) -> Select
 
 /// Returns the host options. Without a terminal there is no asker.
 fn host_options(args: &RunArgs, session: &CommandSession, allowed: &Arc<AllowedTools>) -> ManagedHostOptions {
-    let when_asked = if args.dangerously_skip_permissions { PromptPolicy::Allow } else { PromptPolicy::Ask };
+    let when_asked = if args.dangerously_skip_permissions { AskPolicy::Allow } else { AskPolicy::Ask };
     let (asker, sink) = TerminalAsker::open(session).unzip();
     ManagedHostOptions { asker, when_asked, sink, has_agent: true, allowed: Some(allowed.filter()), environment: None }
 }

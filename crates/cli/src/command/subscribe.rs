@@ -89,7 +89,7 @@ pub async fn run(args: &SubscribeArgs, session: &CommandSession) -> CommandResul
 /// Creates the failure of a watch. Its hints speak of the watch, not of a call.
 fn watch_failure(connection: &Connection, error: CallError) -> Failure {
     let hint = match &error {
-        CallError::ServerGone(_) | CallError::OutcomeUnknown(_) => {
+        CallError::RetryableDisconnect(_) | CallError::OutcomeUnknown(_) => {
             Some("run the command again to watch further; changes until then are not reported")
         }
         CallError::TimedOut { .. } => Some("--timeout SECONDS waits longer"),

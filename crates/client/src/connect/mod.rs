@@ -261,7 +261,7 @@ impl ConnectAttempt {
                 return Ok(ProbeOutcome::Handshake(Some(call)));
             };
             match outcome {
-                Err(error @ (CallError::ServerGone(_) | CallError::OutcomeUnknown(_))) if !remote => {
+                Err(error @ (CallError::RetryableDisconnect(_) | CallError::OutcomeUnknown(_))) if !remote => {
                     return self.probe_failed(started, error);
                 }
                 // An outage or a required login is no evidence about the revision.
@@ -296,7 +296,7 @@ impl ConnectAttempt {
     /// `initialize`, so it is started again. A server that read nothing or does not speak MCP is not.
     fn probe_failed(&mut self, started: &OpenedServer, error: CallError) -> Result<ProbeOutcome, ConnectCause> {
         match error {
-            CallError::ServerGone(gone) | CallError::OutcomeUnknown(gone)
+            CallError::RetryableDisconnect(gone) | CallError::OutcomeUnknown(gone)
                 if started.server.has_read_input()
                     && !matches!(gone.cause, DisconnectCause::NotMcp(_) | DisconnectCause::EndlessLine) =>
             {

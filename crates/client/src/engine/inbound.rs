@@ -216,8 +216,8 @@ impl Engine {
     /// Handles a message that exceeds the size limit.
     pub fn deliver_oversized(&self, partial: &PartialEnvelope, wakers: &mut Vec<Waker>) {
         self.counters.count_and_warn(CounterKind::Oversized, "discarded a message over the size limit");
-        self.budget.throttle().record_large(self.limits.message);
-        self.fail_discarded(partial, CallError::TooLarge { limit: self.limits.message }, wakers);
+        self.budget.throttle().record_large(self.limits.max_message);
+        self.fail_discarded(partial, CallError::TooLarge { limit: self.limits.max_message }, wakers);
     }
 
     /// Handles a message that exceeds the memory budget.
@@ -271,7 +271,7 @@ impl Engine {
                         .count_and_warn(CounterKind::Broken, "discarded a message whose method is not a string");
                     return Ok(());
                 };
-                if let Some(id) = id.filter(|_| line.len() > self.limits.request) {
+                if let Some(id) = id.filter(|_| line.len() > self.limits.max_server_request) {
                     self.counters.count_and_warn(CounterKind::Oversized, "rejected a request over the size limit");
                     self.refuse_large(id.slice(line));
                     return Ok(());

@@ -259,8 +259,11 @@ impl Engine {
         let facts = RequestFacts { id: call.id(), effect, method, name, header_params };
         let message = OutgoingMessage { parts, request: Some(facts) };
         let length = message.len();
-        let submitted = if length > self.limits.message {
-            Err(CallError::Invalid(format!("request of {length} bytes exceeds the limit of {}", self.limits.message)))
+        let submitted = if length > self.limits.max_message {
+            Err(CallError::Invalid(format!(
+                "request of {length} bytes exceeds the limit of {}",
+                self.limits.max_message
+            )))
         } else {
             self.submit(message).map_err(|refusal| match refusal {
                 SubmitError::Full => CallError::Busy,
@@ -438,7 +441,12 @@ impl Engine {
     fn closed_error_or(&self, cause: DisconnectCause) -> CallError {
         let known = self.table().closed_error();
         known.unwrap_or_else(|| {
-            CallError::ServerGone(Arc::new(DisconnectReport { cause, exit: None, stderr: Vec::new(), hint: None }))
+            CallError::RetryableDisconnect(Arc::new(DisconnectReport {
+                cause,
+                exit: None,
+                stderr: Vec::new(),
+                hint: None,
+            }))
         })
     }
 

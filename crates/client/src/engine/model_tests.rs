@@ -248,7 +248,7 @@ fn outcome_name(id: u64, outcome: &Result<RawResult, CallError>) -> &'static str
         Err(CallError::ErrorResponse(_)) => "refused",
         Err(CallError::Protocol(_)) => "protocol",
         Err(CallError::TimedOut { .. }) => "timeout",
-        Err(CallError::ServerGone(_)) => "gone",
+        Err(CallError::RetryableDisconnect(_)) => "gone",
         Err(CallError::OutcomeUnknown(_)) => "unknown",
         Err(_) => "other",
     }

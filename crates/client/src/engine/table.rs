@@ -95,7 +95,7 @@ impl InFlightTable {
     /// Adds a call. Returns its id, and whether its deadline is earlier than the armed timer.
     pub fn insert(&mut self, waiting: WaitingCall) -> Result<(u64, bool), CallError> {
         if let Some(gone) = &self.closed {
-            return Err(CallError::ServerGone(Arc::clone(gone)));
+            return Err(CallError::RetryableDisconnect(Arc::clone(gone)));
         }
         let index = match self.free.pop() {
             Some(index) => index,
@@ -310,7 +310,7 @@ impl InFlightTable {
 
     /// Returns the error for a new call, if the connection is closed.
     pub fn closed_error(&self) -> Option<CallError> {
-        self.closed.as_ref().map(|gone| CallError::ServerGone(Arc::clone(gone)))
+        self.closed.as_ref().map(|gone| CallError::RetryableDisconnect(Arc::clone(gone)))
     }
 
     fn find(&mut self, id: u64) -> Option<&mut SlotState> {
@@ -334,7 +334,7 @@ impl InFlightTable {
 fn loss_error(effect: CallEffect, delivery: Delivery, gone: &Arc<DisconnectReport>) -> CallError {
     match (effect, delivery) {
         (CallEffect::MayWrite, Delivery::Maybe) => CallError::OutcomeUnknown(Arc::clone(gone)),
-        _ => CallError::ServerGone(Arc::clone(gone)),
+        _ => CallError::RetryableDisconnect(Arc::clone(gone)),
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn initialize_params(request_handler: &ServerRequestHandler) -> Strin
 /// Requests logs at the wanted level, if any. Does not wait for the response.
 pub(crate) fn request_logs(engine: &Arc<Engine>, request_handler: &ServerRequestHandler) {
     let Some(level) = request_handler.log_level() else { return };
-    let limit = request_handler.limits().call;
+    let limit = request_handler.limits().call_timeout;
     let request = CallRequest {
         timeout: limit,
         timeout_max: limit,

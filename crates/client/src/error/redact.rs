@@ -27,7 +27,7 @@ impl CallError {
                 challenge.iter_mut().chain([said]).for_each(|text| redact_text(text, redactor));
                 why.iter_mut().for_each(|why| redact_auth_error(why, redactor));
             }
-            Self::ServerGone(gone) | Self::OutcomeUnknown(gone) => redact_report(gone, redactor),
+            Self::RetryableDisconnect(gone) | Self::OutcomeUnknown(gone) => redact_report(gone, redactor),
             _ => {}
         }
         self
@@ -140,8 +140,8 @@ mod tests {
             CallError::TimedOut { after, limit: TimeoutKind::Idle, hint: Some(text()) },
             CallError::Status { status: 400, detail: text(), retry_after: None },
             CallError::Unauthorized { status: 401, challenge: Some(text()), said: text(), why: Some(Box::new(why())) },
-            CallError::ServerGone(gone(DisconnectCause::Cut(text()))),
-            CallError::ServerGone(gone(DisconnectCause::NotAuthorized(why()))),
+            CallError::RetryableDisconnect(gone(DisconnectCause::Cut(text()))),
+            CallError::RetryableDisconnect(gone(DisconnectCause::NotAuthorized(why()))),
             CallError::OutcomeUnknown(gone(DisconnectCause::Unreachable { what: text(), passing: true })),
         ] {
             let masked = error.without_secrets(&redactor());

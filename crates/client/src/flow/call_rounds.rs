@@ -140,7 +140,7 @@ async fn retry_read(
         return lost;
     }
     tokio::time::sleep(pause).await;
-    let timeout = options.timeout.unwrap_or(inner.limits.call).min(left);
+    let timeout = options.timeout.unwrap_or(inner.limits.call_timeout).min(left);
     let again = RequestOptions { timeout: Some(timeout), timeout_max: Some(left), ..options.clone() };
     connection.send(call, &again)?.await
 }

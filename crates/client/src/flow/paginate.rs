@@ -48,7 +48,7 @@ pub(crate) async fn list_all<T: View + Send + 'static>(
     connection: &Connection,
     kind: ListKind,
 ) -> Result<Listing<T>, CallError> {
-    let limit = connection.limits().call_max;
+    let limit = connection.limits().call_total_timeout;
     match tokio::time::timeout(limit, collect_with_retry(connection, kind)).await {
         Ok(Ok(listing)) => Ok(listing),
         Ok(Err(error)) => {

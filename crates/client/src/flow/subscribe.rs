@@ -193,13 +193,13 @@ impl Subscription {
             news.acknowledged = None;
         })?;
         self.listen = Some(call);
-        self.unacknowledged = Some(Instant::now() + self.connection.limits().call);
+        self.unacknowledged = Some(Instant::now() + self.connection.limits().call_timeout);
         Ok(())
     }
 
     /// Waits for the server's acknowledgement.
     async fn await_acknowledgement(&mut self) -> Result<(), CallError> {
-        let limit = self.connection.limits().call;
+        let limit = self.connection.limits().call_timeout;
         let until = self.unacknowledged.unwrap_or_else(Instant::now);
         let outcome = match tokio::time::timeout_at(until, self.wait_for_acknowledgement()).await {
             Ok(outcome) => outcome,

@@ -115,7 +115,7 @@ pub fn word<T>(outcome: &Result<T, CallError>) -> &'static str {
         Err(CallError::TimedOut { .. }) => "timeout",
         Err(CallError::TooLarge { .. }) => "too-large",
         Err(CallError::TooComplex(_)) => "too-complex",
-        Err(CallError::ServerGone(_)) => "gone",
+        Err(CallError::RetryableDisconnect(_)) => "gone",
         Err(CallError::OutcomeUnknown(_)) => "unknown",
         Err(CallError::Unsupported(_)) => "unsupported",
         Err(CallError::Unauthorized { .. }) => "unauthorized",

@@ -97,7 +97,7 @@ impl HostBuilder {
         let asker = self.asker;
         let parts = GateConfig {
             rules: self.rules,
-            prompt_policy: self.prompt_policy,
+            ask_policy: self.ask_policy,
             allowed: self.allowed,
             asker: asker.clone(),
             sink: self.rule_sink,

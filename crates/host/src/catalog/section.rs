@@ -211,8 +211,8 @@ mod tests {
         assert_eq!(description.title.as_deref(), Some("Lo\\u{202e}g"));
         assert_eq!(description.schema.as_str(), r#"{"type":"object","properties":{}}"#);
         assert_eq!((description.risk, description.permission), (ToolRisk::High, PermissionRequirement::Needed));
-        let origin = description.origin.as_ref().unwrap();
-        assert_eq!((&*origin.provider, &*origin.name, origin.fingerprint), ("git", "log", log.fingerprint));
+        let source = description.source.as_ref().unwrap();
+        assert_eq!((&*source.provider, &*source.name, source.fingerprint), ("git", "log", log.fingerprint));
         assert_eq!(log.marks, [ToolWarning::SchemaFlattened, ToolWarning::Neutralised]);
         assert!(log.definition.raw.as_str().contains("x-own") && section.tool("lo").is_none());
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use wharf_spec::{ServerName, ToolId, UntrustedText};
-use wharf_tools::{Fingerprint, PermissionRequirement, ToolDescription, ToolHints, ToolOrigin, ToolRisk};
+use wharf_tools::{Fingerprint, PermissionRequirement, ToolDescription, ToolHints, ToolRisk, ToolSource};
 use wharf_wire::{ToolAnnotations, ToolDefinition, skeleton};
 
 use super::server_lists::ListFreshness;
@@ -49,8 +49,8 @@ impl CatalogTool {
         if is_irregular(&definition.name) {
             marks.push(ToolWarning::OddName);
         }
-        let origin = ToolOrigin { provider: making.provider.clone(), name: id.tool.clone(), fingerprint };
-        let description = Arc::new(describe(making, &id, &definition, origin, &mut marks));
+        let source = ToolSource { provider: making.provider.clone(), name: id.tool.clone(), fingerprint };
+        let description = Arc::new(describe(making, &id, &definition, source, &mut marks));
         let skeleton = skeleton(definition.name.trim()).collect::<String>().into();
         Self { id, definition, description, fingerprint, marks, skeleton }
     }
@@ -77,7 +77,7 @@ fn describe(
     making: &SectionContext<'_>,
     id: &ToolId,
     definition: &ToolDefinition,
-    origin: ToolOrigin,
+    source: ToolSource,
     marks: &mut Vec<ToolWarning>,
 ) -> ToolDescription {
     let ToolNames { shown, alias } = tool_names(making.style, id);
@@ -94,7 +94,7 @@ fn describe(
     let mut description = ToolDescription::new(alias, text, compiled.schema);
     description.shown = shown;
     description.title = title.map(|title| sanitize_into(title, TITLE, marks));
-    description.origin = Some(origin);
+    description.source = Some(source);
     description.hints = hints(annotations, making.freshness);
     description.risk = ToolRisk::High;
     description.permission = PermissionRequirement::Needed;

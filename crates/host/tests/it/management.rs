@@ -54,7 +54,7 @@ async fn tool_schemas_and_permissions_match_the_published_ones() {
 async fn management_tools_are_offered_only_where_a_server_needs_them() {
     let offered = |host: &Host| {
         let snapshot = host.registry().snapshot();
-        let names = snapshot.iter().filter(|tool| tool.is_offered() && tool.description().origin.is_none());
+        let names = snapshot.iter().filter(|tool| tool.is_offered() && tool.description().source.is_none());
         names.map(|tool| tool.description().name.to_string()).collect::<Vec<_>>()
     };
     let host = Host::builder().start().await.unwrap();

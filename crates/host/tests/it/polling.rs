@@ -150,7 +150,7 @@ struct Strict {
 
 impl Gate for Strict {
     fn check(&self, attempt: GatedCall<'_>) -> GateDecision {
-        if attempt.tool.origin.is_none() {
+        if attempt.tool.source.is_none() {
             return GateDecision::Pass;
         }
         self.seen.lock().unwrap().push(attempt.arguments.as_str().to_owned());

@@ -112,7 +112,7 @@ impl Peer {
     pub async fn close(&self, connection: Connection) {
         connection.close().await;
         let error = connection.ping(RequestOptions::default()).await.unwrap_err();
-        assert!(matches!(error, CallError::ServerGone(_)), "{error}");
+        assert!(matches!(error, CallError::RetryableDisconnect(_)), "{error}");
         let marker = self.home.marker();
         let gone = poll_until(SOON, || marked_processes(&marker).is_empty());
         assert!(gone, "left behind: {:?}", marked_processes(&marker));

@@ -79,7 +79,7 @@ async fn subscription_ends_with_its_server() {
         let end = watch.next().await;
         assert!(matches!(&end, Err(error) if error.disconnect_report().is_some()), "{}: {end:?}", quay.side);
         let gone = quay.try_call("echo", json!({"text": "ahoy"})).await;
-        assert!(matches!(gone, Err(CallError::ServerGone(_))), "{}: {gone:?}", quay.side);
+        assert!(matches!(gone, Err(CallError::RetryableDisconnect(_))), "{}: {gone:?}", quay.side);
     })
     .await;
 }

@@ -156,7 +156,7 @@ async fn closed_connection_fails_calls_in_flight_and_ends_handlers() {
     let error = task.await.unwrap().unwrap_err();
     assert!(error.disconnect_report().is_some(), "{error}");
     assert_eq!(happened.recv().await, Some("left"));
-    assert!(matches!(call(&connection, "more", "").await, Err(CallError::ServerGone(_))));
+    assert!(matches!(call(&connection, "more", "").await, Err(CallError::RetryableDisconnect(_))));
 }
 
 struct Left(mpsc::UnboundedSender<&'static str>);
@@ -171,7 +171,7 @@ impl Drop for Left {
 async fn result_over_the_limit_fails_its_own_call() {
     let generous = server(|request, _context| async move { Ok(said("x".repeat(request.name.len() * 4096))) });
     let mut options = ConnectOptions::default();
-    options.limits.message = 32 << 10;
+    options.limits.max_message = 32 << 10;
     let connection = connect_local(generous, options).await.unwrap();
     let outcome = call(&connection, "much too much", "").await;
     assert!(matches!(outcome, Err(CallError::TooLarge { limit: 32768 })), "{outcome:?}");

@@ -20,11 +20,11 @@ impl<'a> ToolDisplayName<'a> {
     /// Looks up a tool in a registry by its alias.
     pub fn from_registry(registry: &Registry, alias: &'a str) -> Self {
         let snapshot = registry.snapshot();
-        let origin = match snapshot.find(alias) {
-            NameLookup::One(tool) => tool.description().origin.clone(),
+        let source = match snapshot.find(alias) {
+            NameLookup::One(tool) => tool.description().source.clone(),
             _ => None,
         };
-        let (server, name) = origin.map(|origin| (origin.provider, origin.name)).unzip();
+        let (server, name) = source.map(|source| (source.provider, source.name)).unzip();
         Self { alias, server, name }
     }
 }

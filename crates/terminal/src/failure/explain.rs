@@ -399,7 +399,9 @@ fn classify_other_error(failed: &CallError) -> (FailureKind, Option<&'static str
         CallError::TimedOut { .. } => {
             (FailureKind::TimedOut, Some("the call was cancelled; --timeout SECONDS waits longer"))
         }
-        CallError::ServerGone(_) => (FailureKind::Unreachable, Some("the call was not executed; it is safe to retry")),
+        CallError::RetryableDisconnect(_) => {
+            (FailureKind::Unreachable, Some("the call was not executed; it is safe to retry"))
+        }
         CallError::OutcomeUnknown(_) => {
             (FailureKind::Unreachable, Some("check whether the action took effect before retrying"))
         }

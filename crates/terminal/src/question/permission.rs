@@ -99,7 +99,7 @@ fn permission_header(ask: &PermissionAsk, rule_file: Option<&str>) -> String {
     let title = ask.tool.title.as_deref().filter(|title| **title != *ask.id.tool);
     let title =
         title.map(|title| format!(" ({})", UntrustedText::new(title).truncate(MAX_SHOWN_CHARS))).unwrap_or_default();
-    let of = match (&ask.tool.origin, &ask.tool.subject) {
+    let of = match (&ask.tool.source, &ask.tool.subject) {
         (Some(_), _) => format!(" of {}", paint(NAME, UntrustedText::new(ask.id.server.as_str()))),
         (None, Some(about)) => format!(" on {}", paint(NAME, UntrustedText::new(&*about.provider))),
         (None, None) => String::new(),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use wharf_json::RawJson;
 use wharf_tools::{
     BoxFuture, Fingerprint, Gate, GateDecision, GatedCall, RegistrySnapshot, Tool, ToolCaller, ToolDescription,
-    ToolError, ToolInvocation, ToolOrigin, ToolOutcome,
+    ToolError, ToolInvocation, ToolOutcome, ToolSource,
 };
 
 /// Answers with its text and counts its calls.
@@ -20,7 +20,7 @@ impl Sign {
         let mut description = ToolDescription::new(name, text, RawJson::empty_object());
         if !provider.is_empty() {
             let fingerprint = Fingerprint([text.len() as u8; 32]);
-            description.origin = Some(ToolOrigin { provider: provider.into(), name: name.into(), fingerprint });
+            description.source = Some(ToolSource { provider: provider.into(), name: name.into(), fingerprint });
         }
         Arc::new(Self { description: Arc::new(description), calls: AtomicUsize::new(0) })
     }

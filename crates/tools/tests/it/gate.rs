@@ -44,8 +44,8 @@ async fn gate_decision_runs_or_refuses_the_call_once() {
 async fn gate_receives_caller_tool_and_arguments() {
     let gate = Told::new(|attempt| {
         let GatedCall { caller, tool, arguments } = attempt;
-        let origin = tool.origin.as_ref().expect("somebody else's tool");
-        assert_eq!((&*tool.name, &*origin.provider, arguments.as_str()), ("read", "files", r#"{"n":1}"#));
+        let source = tool.source.as_ref().expect("somebody else's tool");
+        assert_eq!((&*tool.name, &*source.provider, arguments.as_str()), ("read", "files", r#"{"n":1}"#));
         match caller.consent {
             CallerConsent::Ask => GateDecision::Refuse(no()),
             CallerConsent::Given => GateDecision::Pass,

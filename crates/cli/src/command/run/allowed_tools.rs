@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use wharf::catalog::{ListName, Section};
 use wharf::tools::ToolDescription;
-use wharf::{Host, PromptFilter};
+use wharf::{AskFilter, Host};
 use wharf_spec::{EscapedText, Glob};
 
 use wharf_terminal::failure::{Failure, shell_word};
@@ -57,7 +57,7 @@ impl AllowArgs {
 
 impl AllowedTools {
     /// Returns the filter of a host's prompts.
-    pub fn filter(self: &Arc<Self>) -> PromptFilter {
+    pub fn filter(self: &Arc<Self>) -> AskFilter {
         let allowed = Arc::clone(self);
         Arc::new(move |tool| allowed.allows(tool))
     }
@@ -65,7 +65,7 @@ impl AllowedTools {
     fn allows(&self, tool: &ToolDescription) -> bool {
         let name = selector(tool);
         let allowed = self.patterns.iter().any(|pattern| pattern.matches(&name))
-            || self.read_only && tool.origin.is_some() && tool.hints.read_only == Some(true);
+            || self.read_only && tool.source.is_some() && tool.hints.read_only == Some(true);
         if !allowed {
             self.prompted.lock().unwrap_or_else(PoisonError::into_inner).insert(name);
         }
@@ -76,7 +76,7 @@ impl AllowedTools {
     /// it are untrusted.
     pub fn unmatched_warnings(&self, host: &Host) -> Vec<String> {
         let (catalog, registry) = (host.catalog(), host.registry().snapshot());
-        let built_in = registry.iter().map(|tool| tool.description()).filter(|tool| tool.origin.is_none());
+        let built_in = registry.iter().map(|tool| tool.description()).filter(|tool| tool.source.is_none());
         let built_in: Vec<&str> = built_in.map(|tool| &*tool.name).collect();
         let mut warnings = Vec::new();
         for pattern in &self.patterns {
@@ -126,8 +126,8 @@ pub fn refused_message(refused: &[String]) -> String {
 
 /// Returns the name of a tool as `--allow` takes it. A built-in tool is named by the server that its call concerns.
 fn selector(tool: &ToolDescription) -> String {
-    match (&tool.origin, &tool.subject) {
-        (Some(origin), _) => format!("{}.{}", origin.provider, origin.name),
+    match (&tool.source, &tool.subject) {
+        (Some(source), _) => format!("{}.{}", source.provider, source.name),
         (None, Some(about)) => format!("{}.{}", about.provider, tool.name),
         (None, None) => tool.name.to_string(),
     }
@@ -136,14 +136,14 @@ fn selector(tool: &ToolDescription) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wharf::tools::ToolOrigin;
+    use wharf::tools::ToolSource;
     use wharf_spec::Fingerprint;
     use wharf_wire::RawJson;
 
     fn tool(server: &str, name: &str, read_only: Option<bool>) -> ToolDescription {
         let mut tool = ToolDescription::new(format!("mcp__{server}__{name}"), "", RawJson::empty_object());
         let fingerprint = Fingerprint([0; 32]);
-        tool.origin = Some(ToolOrigin { provider: server.into(), name: name.into(), fingerprint });
+        tool.source = Some(ToolSource { provider: server.into(), name: name.into(), fingerprint });
         tool.hints.read_only = read_only;
         tool
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::{OnceCell, mpsc, oneshot};
 use tokio::time::sleep;
-use wharf::{Host, PromptPolicy, rules_from_config};
+use wharf::{AskPolicy, Host, rules_from_config};
 use wharf_config::{Config, ConfigPaths, ConfigWatcher};
 use wharf_gateway::{Gateway, GatewayAsker, InstanceKey};
 use wharf_spec::{ServerEntry, UntrustedText};
@@ -261,7 +261,7 @@ impl ServedProject {
         let (asker, environment) = (GatewayAsker::new(), environment_of_servers(&session.environment)?);
         let options = ManagedHostOptions {
             asker: Some(Arc::new(asker.clone())),
-            when_asked: PromptPolicy::Ask,
+            when_asked: AskPolicy::Ask,
             sink: None,
             has_agent: true,
             allowed: None,

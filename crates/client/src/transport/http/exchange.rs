@@ -198,7 +198,7 @@ impl HttpExchange {
                         Err(next) => return next,
                     }
                 }
-                StreamItem::TooLarge => return self.fail(CallError::TooLarge { limit: self.link.limits.message }),
+                StreamItem::TooLarge => return self.fail(CallError::TooLarge { limit: self.link.limits.max_message }),
                 StreamItem::Discarded(exceeded) => return self.fail(CallError::Discarded(exceeded)),
                 StreamItem::End(what) => {
                     past.record_end(&events);

@@ -80,7 +80,7 @@ pub(super) enum StreamItem {
 impl EventReader {
     pub fn new(body: ResponseBody, limits: &Limits, budget: &ServerBudget) -> Self {
         // An event is a message plus a small overhead.
-        let parser = SseParser::new(limits.message + (4 << 10));
+        let parser = SseParser::new(limits.max_message + (4 << 10));
         Self { body, parser, charge: budget.empty_charge(), budget: budget.clone(), turn: ReadTurn::default() }
     }
 
@@ -150,7 +150,7 @@ pub(super) async fn first_response(
     budget: &ServerBudget,
 ) -> Result<Bytes, String> {
     match ContentKind::from_headers(&response.headers) {
-        ContentKind::Json => response.body.collect(limits.request).await.map_err(|error| error.to_string()),
+        ContentKind::Json => response.body.collect(limits.max_server_request).await.map_err(|error| error.to_string()),
         ContentKind::Other => Err("response is neither JSON nor an event stream".to_owned()),
         ContentKind::Events => {
             let mut events = EventReader::new(response.body, limits, budget);
@@ -202,7 +202,7 @@ pub(super) async fn collect_body(
     limits: &Limits,
     budget: &ServerBudget,
 ) -> Result<Bytes, CollectError> {
-    let limit = limits.message;
+    let limit = limits.max_message;
     let Some(first) = body.chunk().await? else { return Ok(Bytes::new()) };
     let Some(mut chunk) = body.chunk().await? else {
         return match first.len() {

@@ -82,7 +82,7 @@ impl ClientSender {
     pub fn send(&self, message: impl Into<Bytes>) {
         let message: Bytes = message.into();
         let mut wakers = Vec::new();
-        if message.len() > self.limits.message {
+        if message.len() > self.limits.max_message {
             let mut scanner = wharf_wire::Scanner::new();
             scanner.push(&message);
             self.engine.deliver_oversized(&scanner.partial_envelope(), &mut wakers);

@@ -75,7 +75,7 @@ impl LineSplitter {
             oversized: None,
             unscanned: None,
             at_start: true,
-            limit: limits.message,
+            limit: limits.max_message,
             max_skipped: limits.max_skipped,
             discarded: 0,
         }
@@ -255,7 +255,7 @@ mod tests {
     }
 
     fn check_within(budget: &ByteBudget, limit: usize, max_skipped: usize, pieces: &[&[u8]]) -> Vec<String> {
-        let limits = Limits { message: limit, max_skipped, ..Limits::default() };
+        let limits = Limits { max_message: limit, max_skipped, ..Limits::default() };
         let mut frames = LineSplitter::new(&limits, budget.for_server(64 << 20));
         let mut out = Vec::new();
         for piece in pieces {
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn discarded_bytes_past_one_endless_line_count_fully() {
-        let limits = Limits { message: 100, max_skipped: 1000, ..Limits::default() };
+        let limits = Limits { max_message: 100, max_skipped: 1000, ..Limits::default() };
         let mut lines = LineSplitter::new(&limits, ByteBudget::new(64 << 20).for_server(64 << 20));
         assert_eq!([400, 400, 400].map(|bytes| lines.discard_cost(bytes)), [100, 100, 400]);
     }
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn discarded_line_bytes_count_towards_the_rate() {
-        let (limits, budget) = (Limits { message: 100, ..Limits::default() }, ByteBudget::new(64 << 20));
+        let (limits, budget) = (Limits { max_message: 100, ..Limits::default() }, ByteBudget::new(64 << 20));
         let server = budget.for_server(64 << 20);
         let mut lines = LineSplitter::new(&limits, server.clone());
         let count = lines.read_space().len();

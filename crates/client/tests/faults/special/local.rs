@@ -121,7 +121,7 @@ pub async fn ends(cell: &Cell) -> Problems {
         // The handler was at work: nobody knows what it has done.
         demand(&mut problems, matches!(outcome, Err(CallError::OutcomeUnknown(_))), || call_word(&outcome).to_owned());
         let next = call(&connection, "echo").await;
-        demand(&mut problems, matches!(next, Err(CallError::ServerGone(_))), || call_word(&next).to_owned());
+        demand(&mut problems, matches!(next, Err(CallError::RetryableDisconnect(_))), || call_word(&next).to_owned());
         connection.close().await;
     }
     problems

@@ -40,7 +40,9 @@ async fn echo(host: Host, name: &'static str, number: usize) -> (usize, Result<S
 fn is_due_to_command(error: &HostError) -> bool {
     match error {
         HostError::Unavailable { .. } => true,
-        HostError::Call { error, .. } => matches!(error, CallError::OutcomeUnknown(_) | CallError::ServerGone(_)),
+        HostError::Call { error, .. } => {
+            matches!(error, CallError::OutcomeUnknown(_) | CallError::RetryableDisconnect(_))
+        }
         _ => false,
     }
 }

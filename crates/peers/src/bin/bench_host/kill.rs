@@ -103,7 +103,7 @@ fn outcome_name(ended: &Result<(), HostError>) -> &'static str {
     match ended {
         Ok(()) => "answered",
         Err(HostError::Call { error: CallError::OutcomeUnknown(_), .. }) => "outcome_unknown",
-        Err(HostError::Call { error: CallError::ServerGone(_), .. }) => "server_gone",
+        Err(HostError::Call { error: CallError::RetryableDisconnect(_), .. }) => "server_gone",
         Err(_) => "other",
     }
 }

@@ -88,7 +88,7 @@ impl Web {
     pub async fn close(mut self, peer: &Peer, connection: Connection) {
         connection.close().await;
         let error = connection.ping(RequestOptions::default()).await.unwrap_err();
-        assert!(matches!(error, CallError::ServerGone(_)), "{}: {error}", self.side);
+        assert!(matches!(error, CallError::RetryableDisconnect(_)), "{}: {error}", self.side);
         self.input = None;
         if self.side.sdk == Sdk::Everything {
             // It does not notice.

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::*;
 use wharf::RawJson;
 use wharf::policy::{Rule, RuleAction};
-use wharf::tools::{ToolDescription, ToolOrigin};
+use wharf::tools::{ToolDescription, ToolSource};
 use wharf_spec::{Fingerprint, ServerName, ToolId};
 
 const ROOM: ScreenSize = ScreenSize { width: 80, rows: 16 };
@@ -11,8 +11,8 @@ const ROOM: ScreenSize = ScreenSize { width: 80, rows: 16 };
 fn ask(tool: &str, arguments: &str) -> PermissionAsk {
     let server = ServerName::new("math").unwrap();
     let mut description = ToolDescription::new("mcp__math__add", "Adds.", RawJson::empty_object());
-    let origin = ToolOrigin { provider: "math".into(), name: tool.into(), fingerprint: Fingerprint([0; 32]) };
-    description.origin = Some(origin);
+    let source = ToolSource { provider: "math".into(), name: tool.into(), fingerprint: Fingerprint([0; 32]) };
+    description.source = Some(source);
     description.title = Some("Add two\u{202e} numbers".to_owned());
     description.hints.read_only = Some(true);
     description.hints.destructive = Some(false);

@@ -57,7 +57,7 @@ pub async fn outdated(cell: &Cell) -> Problems {
     let mut problems = Vec::new();
     let first = names(&connection).await;
     demand(&mut problems, first.iter().any(|name| name == "before"), || format!("{first:?}"));
-    let told = tokio::time::timeout(cell.limits.call_max, subscription.next()).await;
+    let told = tokio::time::timeout(cell.limits.call_total_timeout, subscription.next()).await;
     demand(&mut problems, matches!(told, Ok(Ok(Event::Tools))), || format!("{told:?}"));
     let second = names(&connection).await;
     let current = second.iter().any(|name| name == "after") && second.iter().all(|name| name != "before");

@@ -9,7 +9,7 @@ fn of_tools() -> Interest {
 /// The names of the next events, as far as they come in time.
 async fn events(cell: &Cell, subscription: &mut Subscription, wanted: usize) -> Vec<String> {
     let mut seen = Vec::new();
-    let _ = tokio::time::timeout(cell.limits.call_max, async {
+    let _ = tokio::time::timeout(cell.limits.call_total_timeout, async {
         while seen.len() < wanted {
             match subscription.next().await {
                 Ok(event) => seen.push(format!("{event:?}")),
