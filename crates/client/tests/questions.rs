@@ -276,7 +276,7 @@ async fn notifications_for_unknown_subscriptions_are_dropped() {
 }
 
 /// Whether a message came, by its method.
-type Seen = Arc<std::sync::Mutex<Vec<Value>>>;
+type Seen = Arc<Mutex<Vec<Value>>>;
 
 fn saw(seen: &Seen, method: &str) -> usize {
     seen.lock().unwrap().iter().filter(|message| message["method"] == method).count()
