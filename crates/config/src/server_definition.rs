@@ -86,7 +86,7 @@ pub struct ServerDefinition {
     pub idle_stop: Option<Duration>,
     /// Lifetime of cached results of read-only tools.
     pub keep_results: Option<Duration>,
-    /// How clients of a gateway share the server.
+    /// Sharing by the clients of a gateway.
     pub instances: InstanceSettings,
     /// Unknown keys and their locations.
     pub unknown: Vec<SourcedValue<String>>,

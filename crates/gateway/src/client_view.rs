@@ -28,7 +28,7 @@ pub struct ViewOptions {
     pub profile: Profile,
     /// Name of the clients' principal, if they have authenticated as one. Sessions differ in a number besides.
     pub principal: Option<Arc<str>>,
-    /// How clients see the tools.
+    /// Tools that clients see.
     pub surface: ToolSurface,
     /// Name of the rules of the host that apply to the clients besides its others.
     pub rule_set: Option<Arc<str>>,
@@ -36,7 +36,7 @@ pub struct ViewOptions {
     pub unasked: UnaskedClients,
 }
 
-/// How clients see the tools of a view.
+/// Tools that the clients of a view see.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ToolSurface {
     /// All of them.
@@ -46,7 +46,7 @@ pub enum ToolSurface {
     Search,
 }
 
-/// What happens to calls that need permission if their client cannot be asked.
+/// Treatment of calls that need permission if their client cannot be asked.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct UnaskedClients {

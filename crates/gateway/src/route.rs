@@ -72,7 +72,7 @@ pub(crate) struct CallRoute {
     /// Server of the call, and its tool, prompt or resource.
     pub server: String,
     pub target: String,
-    /// What happens if the call needs permission and the client cannot be asked.
+    /// Treatment of the call if it needs permission and the client cannot be asked.
     pub unasked: UnaskedClients,
     opened: Instant,
     way: QuestionWay,

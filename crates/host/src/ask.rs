@@ -68,7 +68,7 @@ pub enum PermissionAnswer {
     No,
     /// Deny the call, with a reason that is reported to the caller.
     NoBecause(String),
-    /// Nobody answered: the call is refused as by a host without an asker.
+    /// No answer: the call is refused as by a host without an asker.
     Unanswered,
 }
 

@@ -119,15 +119,15 @@ pub struct HttpServer {
     site: Arc<HttpSite>,
 }
 
-/// What an HTTP server serves, to whom.
+/// The service of an HTTP server, with its access and limits.
 pub struct HttpContent {
     /// The form of MCP over HTTP.
     pub form: HttpForm,
     /// The server for clients that are not told apart.
     pub service: Arc<dyn Service>,
-    /// Who may send requests.
+    /// Access of clients.
     pub access: ClientAccess,
-    /// What clients may use.
+    /// Limits of clients.
     pub limits: HttpLimits,
 }
 

@@ -49,21 +49,21 @@ pub struct ServerSettings {
     pub idle_stop: Option<Duration>,
     /// Lifetime of cached results of tools that declare themselves read-only.
     pub keep_results: Option<Duration>,
-    /// How the clients of a gateway share the server.
+    /// Sharing by the clients of a gateway.
     pub instances: InstanceSettings,
 }
 
-/// How the clients of a gateway share a server.
+/// Sharing of a server by the clients of a gateway.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InstanceSettings {
-    /// Which clients use the same instance.
+    /// Clients that use the same instance.
     pub sharing: ServerSharing,
     /// Maximum number of instances besides the one that all clients share. `None` is the gateway's default.
     pub max_instances: Option<usize>,
 }
 
-/// Which clients of a gateway use the same instance of a server.
+/// Clients of a gateway that use the same instance of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ServerSharing {
     /// All of them, one after the other where the server may ask them something.

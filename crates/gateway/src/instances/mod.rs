@@ -27,7 +27,7 @@ pub(crate) use pool::InstanceOwner;
 use pool::{InstancePool, LeaseDecision, LeaseRequest, RootsDigest, UnknownRoots};
 use services::InstanceClients;
 
-/// Maximum of `max_instances`, whatever the configuration says.
+/// Upper bound of `max_instances` in the configuration.
 const MAX_INSTANCES: usize = 256;
 
 /// Maximum time that a call waits for an instance that another client uses.

@@ -1,4 +1,4 @@
-//! What an instance can ask its client, or tell it.
+//! Questions and messages of an instance to its client.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -42,7 +42,7 @@ pub struct PendingQuestion {
     pub kind: QuestionKind,
     /// Name of the client whose call waits. Untrusted.
     pub client: String,
-    /// Principal of the client, for whom alone the answer holds.
+    /// Principal of the client. The answer holds for it alone.
     pub principal: String,
     /// Name of the server that the question concerns.
     pub server: String,

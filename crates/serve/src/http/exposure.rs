@@ -1,4 +1,4 @@
-//! Who can reach an HTTP server, and what that requires: TLS, or a proxy that provides it.
+//! The reach of an HTTP server, and its protection: TLS, or a proxy that provides it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,17 +16,17 @@ use tokio_rustls::server::TlsStream;
 
 use crate::admission::{AllowedHosts, ClientAccess};
 
-/// How an HTTP server is reached.
+/// The reach of an HTTP server.
 #[derive(Clone, Default)]
 pub struct HttpExposure {
     /// Origins under which clients reach the server, such as `https://gateway.example`. They may be its `Host` and
     /// `Origin`, besides the loopback names of its address.
     pub public_origins: Vec<String>,
-    /// What protects the connections.
+    /// Protection of the connections.
     pub protection: HttpProtection,
 }
 
-/// What protects the connections of an HTTP server.
+/// Protection of the connections of an HTTP server.
 #[derive(Clone, Default)]
 pub enum HttpProtection {
     /// They do not leave this machine.

@@ -17,7 +17,7 @@ const MAX_WAIT_FOR_ANSWER: Duration = Duration::from_mins(10);
 const ASK_LATER_HINT: &str = "the user can add the rule to `permissions` of the configuration, or set \
                               `serve.waitForAnswerMs` there to have time to allow single calls with `wharf questions`";
 
-/// Next step after a call that nobody answered in time.
+/// Next step after a call that was not answered in time.
 const ANSWER_HINT: &str = "the user can add the rule to `permissions` of the configuration, or allow single calls in time \
                            with `wharf questions`";
 
