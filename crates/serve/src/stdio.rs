@@ -115,7 +115,9 @@ impl PipeClient<'_> {
         if matches!(self.read_lines(input).await?, ReadEnd::Left) {
             // Answers to the server's own requests still come.
             tokio::select! {
-                read = self.read_lines(input) => drop(read?),
+                read = self.read_lines(input) => {
+                    read?;
+                }
                 () = pending.wait_until_none() => {
                     self.out.announce_leave();
                     return Ok(());

@@ -119,8 +119,14 @@ struct ImportResult {
 struct ImportDocument<'a> {
     items: Vec<ImportItem<'a>>,
     /// Files of other programs with `--replace`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    replaced: &'a Vec<ReplacedFile>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replaced: Option<&'a [ReplacedFile]>,
+}
+
+/// Everything that an import has done.
+struct ImportReport {
+    results: Vec<ImportResult>,
+    replaced: Vec<ReplacedFile>,
 }
 
 #[derive(Serialize)]
@@ -157,9 +163,10 @@ pub async fn run(args: &ImportArgs, session: &CommandSession) -> CommandResult {
         results.push(import_one(args, session, one, chosen.contains(&at), &token_mover).await?);
     }
     let replaced = if args.replace { replace::replace(args, session, &planned, &results)? } else { Vec::new() };
-    report(args, session, &planned, &results, &replaced)?;
-    let has = |outcome: ImportOutcome| results.iter().any(|result| result.outcome == outcome);
-    Ok(if has(ImportOutcome::Failed) || replaced.iter().any(|file| file.error.is_some()) {
+    let done = ImportReport { results, replaced };
+    report(args, session, &planned, &done)?;
+    let has = |outcome: ImportOutcome| done.results.iter().any(|result| result.outcome == outcome);
+    Ok(if has(ImportOutcome::Failed) || done.replaced.iter().any(|file| file.error.is_some()) {
         CommandEnding::Reported(FailureKind::Other)
     } else if has(ImportOutcome::Declined) && !can_ask(session) {
         CommandEnding::Reported(FailureKind::Denied)
@@ -290,15 +297,17 @@ fn report(
     args: &ImportArgs,
     session: &CommandSession,
     planned: &[PlannedServer<'_>],
-    results: &[ImportResult],
-    replaced: &Vec<ReplacedFile>,
+    done: &ImportReport,
 ) -> Result<(), Failure> {
+    let ImportReport { results, replaced } = done;
     if session.console.mode.json {
         let items = planned.iter().zip(results).map(|(one, result)| item(one, result)).collect();
         let is_bad = |outcome| matches!(outcome, ImportOutcome::Declined | ImportOutcome::Failed);
         let ok =
             !results.iter().any(|result| is_bad(result.outcome)) && replaced.iter().all(|file| file.error.is_none());
-        return session.console.print_document(ok, &ImportDocument { items, replaced });
+        return session
+            .console
+            .print_document(ok, &ImportDocument { items, replaced: args.replace.then_some(replaced) });
     }
     let of = |outcome: ImportOutcome| -> Vec<&str> {
         let all = planned.iter().zip(results).filter(|(_, result)| result.outcome == outcome);

@@ -122,7 +122,7 @@ fn servers_that_are_not_in_wharf_stay_in_the_file() {
     assert_eq!(keys, ["odd", "other", "wharf"], "{edited}");
     // A second time there is nothing to replace, and the undo still leads to the first text.
     let again = home.run_ok(&["import", "cursor", "--replace", "--all", "--json"]).json();
-    assert!(again["replaced"].is_null(), "{again}");
+    assert_eq!(again["replaced"], json!([]), "{again}");
     home.run_ok(&["import", "cursor", "--undo"]);
     assert!(home.read(file).contains("\"new\""));
 }

@@ -105,15 +105,11 @@ struct FileEdit<'a> {
 
 impl FileEdit<'_> {
     fn json(&self, server: &Map<String, Json>) -> Option<String> {
-        let words = |path: &[String]| -> Vec<String> { path.to_vec() };
         let mut text = self.text.to_owned();
         for path in self.removed {
-            let path = words(path);
-            let path: Vec<&str> = path.iter().map(String::as_str).collect();
-            text = remove_setting(&text, &path).ok()?.text;
+            text = remove_setting(&text, &as_keys(path)).ok()?.text;
         }
-        let place: Vec<&str> = self.place.iter().map(String::as_str).collect();
-        Some(set_setting(&text, &place, &Json::Object(server.clone())).ok()?.text)
+        Some(set_setting(&text, &as_keys(self.place), &Json::Object(server.clone())).ok()?.text)
     }
 
     fn toml(&self, server: &Map<String, Json>) -> Option<String> {
@@ -145,6 +141,10 @@ impl FileEdit<'_> {
         lines.insert(first, &own);
         Some(lines.concat())
     }
+}
+
+fn as_keys(path: &[String]) -> Vec<&str> {
+    path.iter().map(String::as_str).collect()
 }
 
 fn table_at<'a>(root: &'a mut dyn TableLike, path: &[String]) -> Option<&'a mut dyn TableLike> {

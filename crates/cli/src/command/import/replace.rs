@@ -35,6 +35,14 @@ pub struct ReplacedFile {
     pub error: Option<String>,
 }
 
+/// A file, and what replaces its servers.
+struct FileReplacement<'a> {
+    client: ExternalClient,
+    file: &'a Path,
+    servers: FileServers,
+    entry: &'a Map<String, Value>,
+}
+
 /// The servers of one file.
 #[derive(Default)]
 struct FileServers {
@@ -54,21 +62,22 @@ pub fn replace(
     results: &[ImportResult],
 ) -> Result<Vec<ReplacedFile>, Failure> {
     let entry = own_entry(&ViewRequest::default())?;
-    let mut files: BTreeMap<(&'static str, &Path), FileServers> = BTreeMap::new();
+    let mut files: BTreeMap<&Path, (ExternalClient, FileServers)> = BTreeMap::new();
     for (one, result) in planned.iter().zip(results) {
         let found = one.found;
         // Others use a project's file too.
         if found.is_projects && args.file.is_none() {
             continue;
         }
-        let servers = files.entry((found.client.name(), found.file.as_path())).or_default();
+        let (_, servers) = files.entry(&found.file).or_insert_with(|| (found.client, FileServers::default()));
         match is_in_wharf(session, one, result)? {
             true => servers.removed.push((found.server.id.clone(), found.server.path.clone())),
             false => servers.kept.push(found.server.id.clone()),
         }
     }
-    let files = files.into_iter().filter(|(_, servers)| !servers.removed.is_empty());
-    Ok(files.map(|((client, file), servers)| replace_in_file(args, session, (client, file), servers, &entry)).collect())
+    let files = files.into_iter().filter(|(_, (_, servers))| !servers.removed.is_empty());
+    let replacement = |(file, (client, servers))| FileReplacement { client, file, servers, entry: &entry };
+    Ok(files.map(replacement).map(|replacement| replacement.perform(args, session)).collect())
 }
 
 /// Reports whether Wharf has a server of a program exactly as the program has it.
@@ -85,24 +94,20 @@ fn is_in_wharf(session: &CommandSession, one: &PlannedServer<'_>, result: &Impor
     })
 }
 
-fn replace_in_file(
-    args: &ImportArgs,
-    session: &CommandSession,
-    (client, file): (&'static str, &Path),
-    servers: FileServers,
-    entry: &Map<String, Value>,
-) -> ReplacedFile {
-    let (removed, paths): (Vec<_>, Vec<_>) = servers.removed.into_iter().unzip();
-    let edit = |text: &str| {
-        let client = ExternalClient::from_name(client).ok_or("unknown program")?;
-        let added = AddedServer { id: GATEWAY_ID, entry };
-        replace_servers(client, text, file, &paths, added).map_err(|refusal| refusal.to_string())
-    };
-    let edited = match args.dry_run {
-        true => read(file).and_then(|text| edit(&text)).map(drop),
-        false => write(session, client, file, edit),
-    };
-    ReplacedFile { client, file: file.to_owned(), removed, kept: servers.kept, error: edited.err() }
+impl FileReplacement<'_> {
+    fn perform(self, args: &ImportArgs, session: &CommandSession) -> ReplacedFile {
+        let Self { client, file, servers, entry } = self;
+        let (removed, paths): (Vec<_>, Vec<_>) = servers.removed.into_iter().unzip();
+        let edit = |text: &str| {
+            let added = AddedServer { id: GATEWAY_ID, entry };
+            replace_servers(client, text, file, &paths, added).map_err(|refusal| refusal.to_string())
+        };
+        let edited = match args.dry_run {
+            true => read(file).and_then(|text| edit(&text)).map(drop),
+            false => write(session, client.name(), file, edit),
+        };
+        ReplacedFile { client: client.name(), file: file.to_owned(), removed, kept: servers.kept, error: edited.err() }
+    }
 }
 
 fn read(file: &Path) -> Result<String, String> {

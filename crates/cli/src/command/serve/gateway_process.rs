@@ -204,6 +204,14 @@ impl GatewayProcess {
         }
     }
 
+    /// Waits until attached clients have to leave. Those that move to another process leave by themselves.
+    async fn wait_for_close(&self) {
+        let is_replaced = *self.is_replaced.borrow();
+        if !is_replaced || timeout(self.grace, self.wait_for_stop()).await.is_ok() {
+            self.wait_for_end().await;
+        }
+    }
+
     /// Waits until another process has taken over and the requests in progress have ended.
     async fn wait_until_left(&self) {
         self.wait_for_replacement().await;
@@ -268,7 +276,7 @@ impl GatewayProcess {
         }
         drop(listener);
         tokio::select! {
-            () = self.wait_for_end() => {}
+            () = self.wait_for_close() => {}
             () = join_all(&mut connections) => return Ok(()),
         }
         self.is_closing.send_replace(true);

@@ -77,7 +77,7 @@ async fn serve_clients(
     })?;
     let url = server.url().map_err(Failure::other)?;
     process.set_http_listener(server.copy_listener().map_err(Failure::other)?);
-    let attached = succession.listen(session).await;
+    let attached = succession.listen(session).await?;
     session.console.say(format_args!("listening on {url}"));
     if let Some(public) = &options.public_url {
         session.console.say(format_args!("clients use {public}/mcp"));

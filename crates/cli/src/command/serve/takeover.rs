@@ -59,21 +59,18 @@ pub struct GatewaySuccession {
 impl GatewaySuccession {
     /// Asks the gateway at an address for its sockets.
     pub async fn begin(session: &CommandSession, address: SocketAddr) -> Self {
-        let mut own = Self { takeover: None, refusal: None, _starting: None };
-        let Some(place) = GatewayPlace::new(session).filter(|_| address.port() != 0) else { return own };
-        match lock_start(&place).await {
-            Ok(lock) => own._starting = Some(lock),
-            Err(reason) => {
-                own.refusal = Some(reason);
-                return own;
-            }
-        }
-        match place.begin_takeover(Some(address)).await {
-            TakeoverStart::NoGateway => {}
-            TakeoverStart::Refused(reason) => own.refusal = Some(UntrustedText::new(reason).to_string()),
-            TakeoverStart::Offered(takeover) => own.takeover = Some(takeover),
-        }
-        own
+        let none = |refusal| Self { takeover: None, refusal, _starting: None };
+        let Some(place) = GatewayPlace::new(session).filter(|_| address.port() != 0) else { return none(None) };
+        let starting = match lock_start(&place).await {
+            Ok(lock) => Some(lock),
+            Err(reason) => return none(Some(reason)),
+        };
+        let (takeover, refusal) = match place.begin_takeover(Some(address)).await {
+            TakeoverStart::NoGateway => (None, None),
+            TakeoverStart::Refused(reason) => (None, Some(UntrustedText::new(reason).to_string())),
+            TakeoverStart::Offered(takeover) => (Some(takeover), None),
+        };
+        Self { takeover, refusal, _starting: starting }
     }
 
     /// Returns the listening socket for clients over HTTP, if the other gateway has offered it.
@@ -83,21 +80,33 @@ impl GatewaySuccession {
 
     /// Becomes the gateway for attached clients: takes over those of the other gateway, or listens, unless another
     /// process does.
-    pub async fn listen(self, session: &CommandSession) -> Option<GatewayListener> {
-        if let Some(takeover) = self.takeover {
-            let pid = takeover.pid;
-            // It may have ended meanwhile.
-            if let Ok(listener) = takeover.complete().await {
-                session.console.say(format_args!("replaces the gateway (process {pid})"));
-                return Some(listener);
+    ///
+    /// # Errors
+    ///
+    /// Fails if the other gateway has offered its sockets and goes on all the same.
+    pub async fn listen(self, session: &CommandSession) -> Result<Option<GatewayListener>, Failure> {
+        let replaced = self.takeover.as_ref().map(|takeover| takeover.pid);
+        if let Some(takeover) = self.takeover
+            && let Ok(listener) = takeover.complete().await
+        {
+            let pid = replaced.unwrap_or_default();
+            session.console.say(format_args!("replaces the gateway (process {pid})"));
+            return Ok(Some(listener));
+        }
+        let Some(place) = GatewayPlace::new(session) else { return Ok(None) };
+        let listening = wharf_threads::run_blocking(move || place.listen()).await.map_err(Failure::other)?;
+        match (listening, replaced) {
+            // The other gateway may have ended meanwhile.
+            (Ok(listener), _) => Ok(Some(listener)),
+            (Err(error), None) => {
+                session.console.say(format_args!("clients on stdin and stdout are served by another process: {error}"));
+                Ok(None)
+            }
+            // Two processes must not accept the connections of one socket.
+            (Err(_), Some(pid)) => {
+                Err(Failure::other(format_args!("the running gateway (process {pid}) did not hand over its clients")))
             }
         }
-        let place = GatewayPlace::new(session)?;
-        let listening = wharf_threads::run_blocking(move || place.listen()).await.ok()?;
-        let explain = |error: &wharf_store::LockError| {
-            session.console.say(format_args!("clients on stdin and stdout are served by another process: {error}"));
-        };
-        listening.inspect_err(explain).ok()
     }
 }
 

@@ -24,7 +24,7 @@ fn server_pids(marker: &str) -> Vec<i32> {
     marked_processes(marker).iter().map(|process| process.pid).collect()
 }
 
-fn signal(pid: u32, name: &str) {
+pub fn signal(pid: u32, name: &str) {
     assert!(Command::new("kill").args([name, &pid.to_string()]).status().unwrap().success());
 }
 

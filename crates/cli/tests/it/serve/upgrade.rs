@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use wharf_testkit::oracle::{MARKER, marked_processes, poll_until};
 use wharf_testkit::test_home::{TestHome, USER_CONFIG};
 
-use super::attach::gateway_pid;
+use super::attach::{gateway_pid, signal};
 use super::client::PipeClient;
 use super::{HttpGateway, allow_all, home};
 
@@ -275,6 +275,24 @@ fn attached_client_moves_after_its_call_in_progress() {
     }
     home.run_ok(&["serve", "--stop"]);
     assert!(poll_until(PATIENCE, || marked_processes(&marker).is_empty()), "the new gateway has stayed until now");
+}
+
+/// The old gateway waits for a client that is slow to move.
+#[test]
+fn slow_client_moves_as_well() {
+    let (home, marker) = counting_home();
+    let mut client = PipeClient::initialized(&home, "project", &[]);
+    assert_eq!(client.call("counter__count", &json!({"mark": "first"})), "first");
+    let first = gateway_pid(&home).unwrap();
+    signal(client.child.id(), "-STOP");
+    home.run_ok(&["serve", "--upgrade"]);
+    let is_gone = || !std::path::Path::new(&format!("/proc/{first}")).exists();
+    assert!(!poll_until(Duration::from_secs(4), is_gone), "a client has not moved yet");
+    signal(client.child.id(), "-CONT");
+    assert_eq!(client.call("counter__count", &json!({"mark": "second"})), "second");
+    let end = client.finish();
+    assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""));
+    assert!(poll_until(PATIENCE, || is_gone() && marked_processes(&marker).is_empty()));
 }
 
 /// The level of log messages, subscriptions and the era of the client hold at the new gateway.
