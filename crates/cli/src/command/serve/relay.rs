@@ -191,7 +191,7 @@ async fn send_line(output: &mut (impl AsyncWrite + Unpin), text: &[u8]) -> io::R
 /// Reads the response to a request. Other messages are the client's.
 async fn read_response(
     stream: &mut BufReader<UnixStream>,
-    id: &str,
+    id: &Value,
     output: &mut DuplexStream,
 ) -> Result<Value, ReplayError> {
     loop {
@@ -200,7 +200,7 @@ async fn read_response(
             return Err(ReplayError::Ended);
         }
         let message: Value = serde_json::from_slice(&line).unwrap_or_default();
-        if message.get("method").is_none() && message["id"].to_string() == id {
+        if message.get("method").is_none() && message["id"] == *id {
             return Ok(message);
         }
         send_line(output, &line).await?;

@@ -36,8 +36,7 @@ struct Initialize {
 pub enum ReplayedMessage {
     /// Its response is not for the client.
     Request {
-        /// Id as JSON text.
-        id: String,
+        id: Value,
         text: Vec<u8>,
     },
     Other(Vec<u8>),
@@ -102,8 +101,8 @@ impl ClientTranscript {
     /// Returns the messages for the next gateway, in order.
     pub fn messages(&self) -> Vec<ReplayedMessage> {
         let request = |text: &Vec<u8>| {
-            let message: Value = serde_json::from_slice(text).unwrap_or_default();
-            ReplayedMessage::Request { id: message["id"].to_string(), text: text.clone() }
+            let mut message: Value = serde_json::from_slice(text).unwrap_or_default();
+            ReplayedMessage::Request { id: message["id"].take(), text: text.clone() }
         };
         let other = |text: &Vec<u8>| ReplayedMessage::Other(text.clone());
         let opening = self.initialize.iter().map(|initialize| request(&initialize.request));
