@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::gateway_table;
-use super::gateway_targets::{RunningTarget, TargetKind, start_all};
+use super::gateway_targets::{RunningTarget, TargetKind, end_background_processes, start_all};
 use super::report_page;
 use crate::peers;
 use crate::run::{TaskResult, capture, cargo, parse_number, run, say, target};
@@ -68,6 +68,8 @@ pub fn gateway(words: &[&str]) -> TaskResult {
                 samples.push(measure(&plan, target, setting, round));
             }
         }
+        drop(targets);
+        end_background_processes();
     }
     report_page::write_part(&gateway_table::page(&plan, &samples, &pipes))?;
     gateway_table::check(&samples)

@@ -20,7 +20,8 @@ pub fn page(plan: &GatewayPlan, samples: &[GatewaySample], pipes: &[f64]) -> Str
          server itself over HTTP, a hop that only exchanges ids between the same HTTP library and a pipe, and gateways \
          of other makers before the same server. All run at once and are called in turns. Medians over {} rounds; ratios \
          are computed within a round. Processor time is that of all processes of the gateway, without the server behind \
-         it. –: no answer, or not measured (supergateway has a process for each session).\n\n\
+         it, and for mcporter without its background process. –: no answer, or not measured (supergateway has a \
+         process for each session).\n\n\
          Measured on {}, Linux {}, {} cores, {}, with `{}`.{}\n",
         plan.rounds,
         here.date,

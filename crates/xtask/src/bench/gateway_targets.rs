@@ -107,6 +107,22 @@ impl Drop for RunningTarget {
     }
 }
 
+/// Ends what is left of all targets: mcporter has a process in the background, which nothing of ours is a parent of.
+pub fn end_background_processes() {
+    let wanted = format!("HOME={}", home().display());
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+        if environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes()) {
+            let _ = Command::new("kill").arg(entry.file_name()).stderr(Stdio::null()).status();
+        }
+    }
+}
+
+/// Returns the home of all targets.
+fn home() -> PathBuf {
+    target().join("bench/gateway-home")
+}
+
 /// Starts all targets. One that does not start is left out.
 pub fn start_all(binaries: &Path, others: &GatewayPeers, only: &[String]) -> TaskResult<Vec<RunningTarget>> {
     let starter = Starter { binaries, others, home: create_home(binaries)? };
@@ -129,7 +145,7 @@ struct Starter<'a> {
 
 /// Writes the configuration of every gateway below one home. Audit and rules are on in Wharf's.
 fn create_home(binaries: &Path) -> TaskResult<PathBuf> {
-    let home = target().join("bench/gateway-home");
+    let home = home();
     let _ = fs::remove_dir_all(&home);
     fs::create_dir_all(home.join(".config/wharf"))?;
     let server = binaries.join("bench-echo");

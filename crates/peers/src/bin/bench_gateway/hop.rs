@@ -50,8 +50,14 @@ async fn serve(server: String) {
 
 struct Hop {
     lines: mpsc::UnboundedSender<Vec<u8>>,
-    waiting: Mutex<HashMap<u64, (Vec<u8>, oneshot::Sender<Vec<u8>>)>>,
+    waiting: Mutex<HashMap<u64, WaitingRequest>>,
     next: AtomicU64,
+}
+
+struct WaitingRequest {
+    /// The client's id.
+    id: Vec<u8>,
+    answer: oneshot::Sender<Vec<u8>>,
 }
 
 async fn serve_connection(stream: TcpStream, hop: Arc<Hop>) {
@@ -72,7 +78,7 @@ impl Hop {
         };
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
-        self.waiting.lock().unwrap().insert(number, (id.to_vec(), answer));
+        self.waiting.lock().unwrap().insert(number, WaitingRequest { id: id.to_vec(), answer });
         let number = number.to_string();
         self.lines.send([before, number.as_bytes(), after, b"\n"].concat()).unwrap();
         let mut response = Response::new(Full::new(answered.await.unwrap().into()));
@@ -83,7 +89,9 @@ impl Hop {
     fn deliver(&self, line: &[u8]) {
         let Some((before, id, after)) = split_at_id(line) else { return };
         let number = std::str::from_utf8(id).ok().and_then(|id| id.parse().ok());
-        let Some((id, answer)) = number.and_then(|number: u64| self.waiting.lock().unwrap().remove(&number)) else {
+        let Some(WaitingRequest { id, answer }) =
+            number.and_then(|number: u64| self.waiting.lock().unwrap().remove(&number))
+        else {
             return;
         };
         let _ = answer.send([before, &id, after.trim_ascii_end()].concat());
