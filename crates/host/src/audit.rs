@@ -27,7 +27,7 @@ use crate::events::{Event, EventBus};
 use sink::AuditDestinations;
 
 /// Capacity of the queue to the writer. Entries beyond it are counted as lost.
-const MAX_QUEUED_ENTRIES: usize = 4096;
+const MAX_QUEUED_ENTRIES: usize = 16_384;
 /// Maximum number of entries that are written at once.
 const MAX_BATCH_ENTRIES: usize = 1024;
 /// Time for which entries are collected, if the last ones were written less than this ago.

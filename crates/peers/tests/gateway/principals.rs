@@ -205,7 +205,9 @@ impl Principal {
         }
         outcomes.failed += 1;
         let message = answer["error"]["message"].as_str().or(text).unwrap_or_default();
-        let kind = message.split('`').skip(2).collect::<String>().chars().take(60).collect::<String>();
+        // Without the name of the server.
+        let kind: String = message.split('`').skip(2).collect();
+        let kind: String = kind.trim_start_matches(": ").chars().take(60).collect();
         *outcomes.errors.entry(kind).or_default() += 1;
     }
 
