@@ -85,6 +85,13 @@ pub(crate) enum CallOutcome {
     InputRequired(RawJson),
 }
 
+/// The instance of a call.
+enum InstanceSource {
+    /// One that is free, or a new one.
+    Start(Box<InstancePlan>),
+    Leased(InstanceLease),
+}
+
 type CallResult = Result<CallOutcome, RpcError>;
 
 /// Failure of a call: of the host, or of the gateway itself.
@@ -107,7 +114,10 @@ impl UpstreamCall {
     /// Dropping the future withdraws open questions and cancels the call at its server.
     pub async fn perform(self) -> CallResult {
         let performed = match self.instance_plan().await {
-            Some(plan) => self.call_instance(plan).await,
+            Some(plan) if self.route.client.class.is_none() && plan.owner == InstanceOwner::Anyone => {
+                self.call_with_logs(plan).await
+            }
+            Some(plan) => self.call_instance(InstanceSource::Start(Box::new(plan))).await,
             None => self.call_shared().await,
         };
         self.route.flush_progress();
@@ -251,13 +261,21 @@ impl UpstreamCall {
         }
     }
 
+    /// Makes the call on an instance for its log messages, or without them if there is none.
+    async fn call_with_logs(&self, plan: InstancePlan) -> Result<CallOutcome, CallFailure> {
+        match self.lease(InstanceSource::Start(Box::new(plan))).await {
+            Ok(lease) => self.call_instance(InstanceSource::Leased(lease)).await,
+            Err(_) => self.call_shared().await,
+        }
+    }
+
     /// Makes the call on an instance. The shared host decides about it and records it.
-    async fn call_instance(&self, plan: InstancePlan) -> Result<CallOutcome, CallFailure> {
+    async fn call_instance(&self, source: InstanceSource) -> Result<CallOutcome, CallFailure> {
         let host = &self.shared.host;
         match &self.target {
             CallTarget::Tool { id, arguments, .. } => {
                 let permit = box_future(host.permit(id, arguments, self.options())).await?;
-                let lease = self.lease(plan).await?;
+                let lease = self.lease(source).await?;
                 let called = self.send_to_instance(&lease).await;
                 match &called {
                     Ok(CallOutcome::Complete(result) | CallOutcome::InputRequired(result)) => {
@@ -275,13 +293,17 @@ impl UpstreamCall {
                 } else if let Some(refusal) = host.denial_of(server.as_str()) {
                     return Err(HostError::Denied(refusal).into());
                 }
-                let lease = self.lease(plan).await?;
+                let lease = self.lease(source).await?;
                 self.send_to_instance(&lease).await
             }
         }
     }
 
-    async fn lease(&self, plan: InstancePlan) -> Result<InstanceLease, CallFailure> {
+    async fn lease(&self, source: InstanceSource) -> Result<InstanceLease, CallFailure> {
+        let plan = match source {
+            InstanceSource::Start(plan) => *plan,
+            InstanceSource::Leased(lease) => return Ok(lease),
+        };
         let leased = self.shared.instances.lease(self.target.server(), &self.route, plan).await;
         leased.map_err(|LeaseError(error)| CallFailure::Gateway(error))
     }

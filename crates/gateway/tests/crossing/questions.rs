@@ -166,6 +166,24 @@ async fn question_can_be_answered_elsewhere_while_the_client_waits() {
     }
 }
 
+#[tokio::test]
+async fn call_without_a_free_instance_is_made_without_its_log_messages() {
+    let mut limits = options(LONG);
+    limits.max_instances = 1;
+    let fixture = Fixture::new(Era::Handshake, Transport::Stdio, limits).await;
+    let mut asked = fixture.session(json!({"elicitation": {}})).await;
+    asked.request(1, "tools/call", call("form")).await;
+    asked.question().await;
+    let mut logging = fixture.session(json!({})).await;
+    logging.request(1, "logging/setLevel", json!({"level": "debug"})).await;
+    logging.response(1).await;
+    logging.request(2, "tools/call", call("plain")).await;
+    assert_eq!(text(&logging.response(2).await), "not asked");
+    asked.close().await;
+    logging.close().await;
+    fixture.close().await;
+}
+
 /// A server may ask because of a call that was cancelled. The next client must not see it.
 #[tokio::test]
 async fn instance_of_a_cancelled_call_serves_no_other_client() {
