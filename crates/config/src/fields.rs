@@ -308,8 +308,8 @@ pub const PROFILE: &[ConfigField] = &[
 
 const WAIT_FOR_ANSWER: ConfigField = field(
     "waitForAnswerMs",
-    ConfigFieldKind::Millis,
-    "Time that a call waits for `wharf answer` if it needs permission and its client cannot be asked, at most 600000; 0, \
+    ConfigFieldKind::Count(0),
+    "Milliseconds that a call waits for `wharf answer` if it needs permission and its client cannot be asked, at most 600000; 0, \
      which refuses it at once.",
 );
 

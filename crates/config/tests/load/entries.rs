@@ -1,7 +1,9 @@
 //! What an entry may say, and what is said about one that is wrong.
 
 use wharf_config::ReferenceTarget;
-use wharf_spec::{AssertionSource, AuthSettings, DpopMode, EnvValue, HttpTransport, Secret, ServerSpec, TokenGrant};
+use wharf_spec::{
+    AssertionSource, AuthSettings, DpopMode, EnvValue, HttpTransport, Secret, ServerSharing, ServerSpec, TokenGrant,
+};
 
 use crate::support::{ConfigHome, told};
 
@@ -73,6 +75,28 @@ fn problem_has_position_and_fix() {
 }
 
 #[test]
+fn profile_has_rules_a_surface_and_a_waiting_time() {
+    let home = ConfigHome::new();
+    let rule = r#"{"tool": "mcp__git__*", "action": "allow"}"#;
+    home.write(
+        "home/config.json",
+        &format!(
+            r#"{{"serve": {{"waitForAnswerMs": 5000}}, "profiles": {{
+            "ci": {{"rules": [{rule}], "surface": "search", "waitForAnswerMs": 0}},
+            "odd": {{"rules": [{rule}, {{"tool": "mcp__*"}}]}}}}}}"#
+        ),
+    );
+    let settings = home.load().settings;
+    assert_eq!(settings.wait_for_answer.unwrap().as_secs(), 5);
+    assert!(settings.rules.is_empty(), "rules of a profile are not for all");
+    let profile = |name: &str| settings.profiles.iter().find(|(known, _)| known == name).unwrap().1.clone();
+    let ci = profile("ci").unwrap();
+    assert_eq!((ci.rules.len(), ci.rules[0].tool.as_str()), (1, "mcp__git__*"));
+    assert!(ci.searches_tools && ci.wait_for_answer.unwrap().is_zero());
+    assert!(profile("odd").unwrap_err()[0].text.contains("a rule must be"), "one bad rule costs the profile");
+}
+
+#[test]
 fn every_entry_key_is_applied() {
     let mut home = ConfigHome::new();
     home.set("TOKEN", "hush");
@@ -81,7 +105,7 @@ fn every_entry_key_is_applied() {
         "command": "${TOOL:-run}", "args": ["--key", "${TOKEN}", "$${x}"], "cwd": "sub", "env": {"A": "${TOKEN}"},
         "envVars": ["HANDED"], "envFile": "vars", "trust": true, "lazy": true, "includeTools": ["a*"], "excludeTools": ["b"],
         "toolTimeouts": {"slow*": 90000}, "startupTimeoutMs": 5000, "maxConcurrent": 1, "reconnect": false,
-        "idleStopMs": 100, "cacheTtlMs": 200, "request_timeout_ms": 1234}}}"#;
+        "idleStopMs": 100, "cacheTtlMs": 200, "request_timeout_ms": 1234, "sharing": "session", "maxInstances": 7}}}"#;
     home.write("home/config.json", entry);
     assert!(home.load().problems.is_empty(), "{:?}", home.load().problems);
     let entry = home.resolve("x").unwrap();
@@ -102,6 +126,8 @@ fn every_entry_key_is_applied() {
     assert_eq!(env, [("HANDED", "(handed down)"), ("FROM_FILE", "1"), ("A", "hush")]);
     let settings = &entry.settings;
     assert!(settings.trust && settings.lazy && settings.max_concurrent == Some(1));
+    let instances = settings.instances;
+    assert_eq!((instances.sharing, instances.max_instances), (ServerSharing::Session, Some(7)));
     assert_eq!(settings.timeout.unwrap().as_millis(), 1234);
     assert_eq!(settings.reconnect, wharf_spec::ReconnectPolicy::Off);
 }
