@@ -1,12 +1,13 @@
 //! Tools that ask: by requests in the handshake revisions, in rounds in the stateless one.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::MODERN;
 use super::client::DemoTestClient;
+use super::{HANDSHAKES, MODERN};
 
 const FORMS: [&str; 3] = ["2025-06-18", "2025-11-25", MODERN];
 
@@ -21,6 +22,26 @@ fn capable_client(revision: &'static str) -> DemoTestClient {
         capabilities["elicitation"] = json!({});
     }
     DemoTestClient::new(revision, capabilities)
+}
+
+#[test]
+fn form_content_is_returned_unchanged() {
+    let content = json!({"ship": "Ångström \"2\"", "nights": 3, "pilot": false, "length": 12.5});
+    for revision in FORMS {
+        let client = capable_client(revision);
+        let table = [
+            (json!({"action": "accept", "content": content}), format!("Booked: {content}")),
+            (json!({"action": "decline"}), "No berth was booked: the form was declined.".to_owned()),
+            (json!({"action": "cancel"}), "No berth was booked: the form was cancelled.".to_owned()),
+        ];
+        for (answer, text) in table {
+            let said = client.converse("book_berth", json!({}), |_| answer.clone());
+            assert_eq!(said.text(), text, "{revision}");
+            assert_eq!(said.reply["result"]["structuredContent"], answer, "{revision}");
+            assert_eq!((said.asked.len(), said.rounds.len()), (1, usize::from(client.is_modern())));
+            assert_eq!(said.asked[0]["method"], "elicitation/create");
+        }
+    }
 }
 
 #[test]
@@ -106,6 +127,61 @@ fn url_elicitation_error_completes_before_the_retry() {
 }
 
 #[test]
+fn sampling_request_is_sent_with_or_without_tools() {
+    let plain = |_: &Value| json!({"role": "assistant", "content": {"type": "text", "text": "Soon."}, "model": "m"});
+    for revision in HANDSHAKES.into_iter().chain([MODERN]) {
+        let said = capable_client(revision).converse("ask_model", json!({"question": "When?"}), plain);
+        assert_eq!(said.text(), "Soon.");
+        let params = &said.asked[0]["params"];
+        assert_eq!(params["messages"][0]["content"]["text"], "When?");
+        assert!(params["maxTokens"].is_u64() && params.get("tools").is_none());
+    }
+    let with_tool = |asked: &Value| {
+        if asked["params"]["messages"].as_array().unwrap().len() > 1 {
+            return plain(asked);
+        }
+        let uses = json!([{"type": "tool_use", "id": "u1", "name": "tide_table", "input": {}}]);
+        json!({"role": "assistant", "content": uses, "model": "m", "stopReason": "toolUse"})
+    };
+    for revision in ["2025-11-25", MODERN] {
+        let said = capable_client(revision).converse("ask_model", json!({"tools": true}), with_tool);
+        assert_eq!((said.text(), said.asked.len()), ("Soon.", 2));
+        assert_eq!(said.asked[0]["params"]["toolChoice"]["mode"], "auto");
+        let result = &said.asked[1]["params"]["messages"][2]["content"][0];
+        assert_eq!((&result["type"], &result["toolUseId"]), (&json!("tool_result"), &json!("u1")));
+    }
+}
+
+#[test]
+fn roots_are_returned() {
+    for revision in HANDSHAKES.into_iter().chain([MODERN]) {
+        let roots = json!({"roots": [{"uri": "file:///srv/a"}, {"uri": "file:///srv/b", "name": "B"}]});
+        let said = capable_client(revision).converse("show_roots", json!({}), |_| roots.clone());
+        assert_eq!(said.text(), "file:///srv/a\nfile:///srv/b");
+        assert_eq!(said.asked[0]["method"], "roots/list");
+    }
+}
+
+#[test]
+fn questions_take_the_requested_number_of_rounds() {
+    let aye = |_: &Value| json!({"action": "accept", "content": {"answer": "aye"}});
+    for revision in FORMS {
+        let client = capable_client(revision);
+        for (rounds, together) in [(1, 1), (3, 1), (4, 3)] {
+            let said = client.converse("many_questions", json!({"rounds": rounds, "together": together}), aye);
+            let silent = if client.is_modern() && rounds > 1 { 1 } else { 0 };
+            assert_eq!(said.asked.len(), (rounds - silent) * together, "{revision}");
+            assert_eq!(said.text().matches("aye").count(), said.asked.len());
+            assert_eq!(said.rounds.len(), if client.is_modern() { rounds } else { 0 });
+            let without: Vec<_> = said.rounds.iter().filter(|round| round.get("inputRequests").is_none()).collect();
+            assert_eq!(without.len(), silent);
+            let states: BTreeSet<_> = said.rounds.iter().map(|round| round["requestState"].as_str().unwrap()).collect();
+            assert_eq!(states.len(), said.rounds.len(), "every round has a state of its own");
+        }
+    }
+}
+
+#[test]
 fn prompts_and_resources_can_request_input() {
     let table = [
         ("prompts/get", json!({"name": "pilot"}), "/messages/0/content/text", -32602),
@@ -125,6 +201,19 @@ fn prompts_and_resources_can_request_input() {
         let error = DemoTestClient::new(MODERN, json!({})).request(method, params.clone())["error"].take();
         assert_eq!(error["code"], -32021);
         assert_eq!(capable_client("2025-11-25").request(method, params)["error"]["code"], code);
+    }
+}
+
+#[test]
+fn stubborn_tool_always_requests_more_input() {
+    let client = capable_client(MODERN);
+    let mut params = json!({"name": "stubborn"});
+    for _ in 0..20 {
+        let result = client.request("tools/call", params.clone())["result"].take();
+        assert_eq!(result["resultType"], "input_required");
+        let key = result["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+        params["requestState"] = result["requestState"].clone();
+        params["inputResponses"] = json!({key: {"action": "accept", "content": {"answer": "no"}}});
     }
 }
 

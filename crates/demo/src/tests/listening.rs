@@ -8,9 +8,22 @@ use super::{HANDSHAKES, MODERN, revisions};
 const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
 #[test]
-fn unknown_log_level_is_an_error() {
-    let client = DemoTestClient::new("2025-11-25", json!({}));
-    assert_eq!(client.request("logging/setLevel", json!({"level": "loud"}))["error"]["code"], -32602);
+fn log_messages_are_sent_from_the_set_level() {
+    let log = |client: &DemoTestClient, level: &str| {
+        let id = client.start_call("log_something", json!({"level": level, "message": "fog"}));
+        first_notification(client, id)
+    };
+    for revision in HANDSHAKES {
+        let client = DemoTestClient::new(revision, json!({}));
+        assert_eq!(log(&client, "debug"), None);
+        assert_eq!(log(&client, "info").unwrap()["params"]["level"], "info");
+        assert_eq!(client.request("logging/setLevel", json!({"level": "error"}))["result"], json!({}));
+        assert_eq!(log(&client, "warning"), None);
+        let entry = log(&client, "emergency").unwrap();
+        assert_eq!(entry["method"], "notifications/message");
+        assert_eq!(entry["params"]["data"]["message"], "fog");
+        assert_eq!(client.request("logging/setLevel", json!({"level": "loud"}))["error"]["code"], -32602);
+    }
 }
 
 #[test]
@@ -130,6 +143,36 @@ fn listen_streams_receive_only_requested_changes() {
     assert_eq!(raise(), None);
     assert_eq!(client.request("subscriptions/listen", json!({}))["error"]["code"], -32602);
     assert_eq!(client.request("resources/subscribe", json!({"uri": "harbour://tide"}))["error"]["code"], -32601);
+}
+
+#[test]
+fn listen_streams_end_by_result_cancel_or_error() {
+    let client = DemoTestClient::new(MODERN, json!({}));
+    for how in ["result", "cancelled", "error"] {
+        let ids = [listen(&client, json!({"toolsListChanged": true})).0, listen(&client, json!({})).0];
+        let call = client.start_call("end_subscriptions", json!({"how": how}));
+        for id in ids {
+            let end = client.receive();
+            match how {
+                "result" => {
+                    assert_eq!((&end["id"], &end["result"]["resultType"]), (&json!(id), &json!("complete")));
+                    assert_eq!(end["result"]["_meta"][SUBSCRIPTION_ID], id);
+                }
+                "cancelled" => assert_eq!(
+                    (&end["method"], &end["params"]["requestId"]),
+                    (&json!("notifications/cancelled"), &json!(id))
+                ),
+                _ => assert_eq!((&end["id"], &end["error"]["code"]), (&json!(id), &json!(-32000))),
+            }
+        }
+        let reply = client.receive();
+        assert_eq!(
+            (&reply["id"], &reply["result"]["content"][0]["text"]),
+            (&json!(call), &json!("Ended 2 subscriptions."))
+        );
+        assert_eq!(first_notification(&client, client.start_call("hire_crane", json!({}))), None);
+        client.call("dismiss_crane", json!({}));
+    }
 }
 
 #[test]

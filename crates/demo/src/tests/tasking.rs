@@ -77,6 +77,40 @@ fn call_without_task_reports_progress() {
 }
 
 #[test]
+fn stateless_task_requests_input_and_completes() {
+    let client = modern();
+    let task = start(&client, json!({"containers": 2, "interval_ms": 0, "ask": true}));
+    assert_eq!(task["resultType"], "task");
+    assert!(task["ttlMs"].is_u64() && task["pollIntervalMs"].is_u64() && task["createdAt"].is_string());
+    let asking = poll(&client, &task);
+    assert_eq!(asking["status"], "input_required");
+    assert_eq!(asking["inputRequests"]["signature"]["method"], "elicitation/create");
+    let listen = follow(&client, &task);
+    let update = |responses: Value| {
+        client.send("tasks/update", json!({"taskId": task["taskId"], "inputResponses": responses}));
+    };
+    update(json!({"other": {}}));
+    assert_eq!(client.receive()["result"]["resultType"], "complete");
+    client.harness.assert_silent();
+    update(json!({"signature": {"action": "accept", "content": {"name": "Ada"}}}));
+    // The acknowledgement and the notification come in any order.
+    let (mut end, mut is_acknowledged) = (Value::Null, false);
+    while end.is_null() || !is_acknowledged {
+        let mut message = client.receive();
+        is_acknowledged |= message["result"]["resultType"] == "complete";
+        if message["params"]["status"] == "completed" {
+            end = message["params"].take();
+        }
+    }
+    assert_eq!(end["_meta"]["io.modelcontextprotocol/subscriptionId"], listen);
+    let detail = task_request(&client, "tasks/get", &task)["result"].take();
+    assert_eq!((&detail["resultType"], &detail["status"]), (&json!("complete"), &json!("completed")));
+    assert_eq!(detail["result"], end["result"]);
+    assert_eq!(detail["result"]["structuredContent"], json!({"unloaded": 2}));
+    assert!(detail["result"]["content"][0]["text"].as_str().unwrap().contains("Ada"));
+}
+
+#[test]
 fn cancelled_stateless_task_stays_cancelled() {
     let client = modern();
     let task = start(&client, json!({"interval_ms": 60_000}));
