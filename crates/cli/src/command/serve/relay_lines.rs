@@ -179,7 +179,7 @@ mod tests {
             found.push(piece);
         }
         let line = |text: &str| InputPiece::Line(text.into());
-        let (part, last) = (InputPiece::Part("abcdef".into()), InputPiece::LastPart("ghi\n".into()));
+        let (part, last) = (InputPiece::Part("abcdefgh".into()), InputPiece::LastPart("i\n".into()));
         assert_eq!(found, [line("ab\n"), line("\n"), part, last, line("x\n")]);
     }
 

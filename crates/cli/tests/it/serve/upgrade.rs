@@ -109,14 +109,42 @@ fn read_reply(stream: &mut BufReader<TcpStream>) -> HttpReply {
     }
     let header =
         |name: &str| head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ").map(str::to_owned));
-    let mut body = vec![0; header("content-length").map_or(0, |length| length.parse().unwrap())];
-    stream.read_exact(&mut body).unwrap();
+    let body = match header("transfer-encoding") {
+        Some(_) => last_event(&read_chunks(stream)),
+        None => read_bytes(stream, header("content-length").map_or(0, |length| length.parse().unwrap())),
+    };
     HttpReply {
         status: head[9..12].parse().unwrap(),
         session: header("mcp-session-id"),
         is_last: header("connection").is_some_and(|value| value == "close"),
-        body: String::from_utf8(body).unwrap(),
+        body,
     }
+}
+
+fn read_bytes(stream: &mut BufReader<TcpStream>, count: usize) -> String {
+    let mut bytes = vec![0; count];
+    stream.read_exact(&mut bytes).unwrap();
+    String::from_utf8(bytes).unwrap()
+}
+
+/// Reads a body in chunks: the response to a call that takes longer is an event stream.
+fn read_chunks(stream: &mut BufReader<TcpStream>) -> String {
+    let mut body = String::new();
+    loop {
+        let mut size = String::new();
+        assert_ne!(stream.read_line(&mut size).unwrap(), 0, "the connection ended within a response: {body:?}");
+        let size = usize::from_str_radix(size.trim(), 16).unwrap();
+        body.push_str(&read_bytes(stream, size));
+        read_bytes(stream, 2);
+        if size == 0 {
+            return body;
+        }
+    }
+}
+
+/// Returns the last message of an event stream.
+fn last_event(stream: &str) -> String {
+    stream.lines().filter_map(|line| line.strip_prefix("data: ")).next_back().unwrap_or_default().to_owned()
 }
 
 fn call_params(mark: &str) -> Value {
