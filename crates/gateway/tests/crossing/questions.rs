@@ -235,6 +235,29 @@ async fn log_messages_reach_the_client_of_the_call_only() {
     fixture.close().await;
 }
 
+#[tokio::test]
+async fn trace_of_a_call_reaches_its_server_and_baggage_does_not() {
+    for era in [Era::Handshake, Era::Stateless] {
+        let fixture = Fixture::new(era, Transport::Stdio, options(LONG)).await;
+        let trace = "0af7651916cd43dd8448eb211c80319c";
+        let mut params = call("plain");
+        params["_meta"] = json!({"traceparent": format!("00-{trace}-b7ad6b7169203331-01"), "baggage": "canary=1"});
+        for capabilities in [json!({}), all_capabilities()] {
+            let mut session = fixture.session(capabilities).await;
+            session.request(1, "tools/call", params.clone()).await;
+            session.response(1).await;
+            session.close().await;
+        }
+        let received = fixture.received.all("tools/call");
+        assert_eq!(received.len(), 2);
+        for message in received {
+            assert!(message["params"]["_meta"]["traceparent"].as_str().unwrap().contains(trace), "{message}");
+            assert!(!message.to_string().contains("canary"), "{message}");
+        }
+        fixture.close().await;
+    }
+}
+
 /// A stateless server gets exactly what the caller declares, and its name.
 #[tokio::test]
 async fn capabilities_of_the_caller_are_declared_with_each_call() {
