@@ -253,7 +253,7 @@ impl HttpServer {
         tokio::pin!(leaving, ended);
         let has_left = loop {
             let accepted = tokio::select! {
-                accepted = accept(&self.listener, &permits) => accepted,
+                accepted = accept(&self.listener, &permits, &unproven) => accepted,
                 Some(_) = connections.join_next() => continue,
                 _ = session_check.tick() => {
                     self.site.sessions.end_idle(self.site.limits.session_idle_timeout);
@@ -302,7 +302,9 @@ async fn join_all(connections: &mut JoinSet<()>) {
 async fn accept(
     listener: &TcpListener,
     permits: &Arc<Semaphore>,
+    unproven: &UnprovenConnections,
 ) -> io::Result<(TcpStream, Option<OwnedSemaphorePermit>)> {
+    unproven.make_room().await;
     let permit = Arc::clone(permits).acquire_owned().await.ok();
     let (stream, _) = listener.accept().await?;
     Ok((stream, permit))

@@ -14,6 +14,8 @@ pub struct HttpConnection {
     /// Start of the bytes that are not consumed yet.
     start: usize,
     left: BodyLength,
+    /// The last body that came in pieces.
+    joined: Vec<u8>,
 }
 
 /// The head of a response.
@@ -56,7 +58,8 @@ impl HttpConnection {
 
     fn new(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
-        Ok(Self { stream, buffer: Vec::with_capacity(4096), start: 0, left: BodyLength::Bytes(0) })
+        let (buffer, joined) = (Vec::with_capacity(4096), Vec::new());
+        Ok(Self { stream, buffer, start: 0, left: BodyLength::Bytes(0), joined })
     }
 
     /// Sends a whole request.
@@ -101,11 +104,8 @@ impl HttpConnection {
         while let Some(piece) = self.piece().await? {
             whole.extend_from_slice(&piece);
         }
-        // The head of the next response removes what is consumed.
-        self.buffer.splice(..self.start, whole);
-        let length = self.buffer.len();
-        self.start = length;
-        Ok(&self.buffer)
+        self.joined = whole;
+        Ok(&self.joined)
     }
 
     /// Reads the next piece of a body, `None` at its end.
