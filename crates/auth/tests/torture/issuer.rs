@@ -12,6 +12,8 @@ use std::time::Duration;
 
 /// How long tokens last, in seconds: half a minute until they are renewed, and some.
 const LIFE: u64 = 60;
+/// The state of an open connection in `/proc/net/tcp`.
+const ESTABLISHED: &str = "01";
 /// How long the processes may take to ask for anything.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -122,12 +124,13 @@ impl Ledger {
 
     fn present(&mut self, number: u64, stream: &TcpStream) -> Option<u64> {
         *self.presented.entry(number).or_default() += 1;
-        // Somebody who was killed may still be under way here, and waits for nothing.
+        // Somebody who was killed may still be under way here, before or behind the next one, and waits for nothing.
+        let is_late = is_gone(stream);
         let before = self.under_way.insert(number, stream.try_clone().unwrap());
         let is_alone = before.is_none_or(|before| is_gone(&before));
         self.keep(number);
         let next = self.next.get(&number);
-        if !is_alone || next.is_some_and(|next| self.kept.contains(next)) {
+        if !is_late && (!is_alone || next.is_some_and(|next| self.kept.contains(next))) {
             self.doubles += 1;
         }
         if number != self.live {
@@ -162,6 +165,10 @@ fn serve(stream: &TcpStream, shared: &(Mutex<Ledger>, Condvar)) -> std::io::Resu
 
 fn login(stream: &TcpStream, shared: &(Mutex<Ledger>, Condvar)) -> (&'static str, String) {
     let mut ledger = shared.0.lock().unwrap();
+    // A login of somebody who was killed must not end that of the next one.
+    if is_gone(stream) {
+        return ("400 Bad Request", String::new());
+    }
     let number = ledger.log_in();
     ledger.give(number, stream);
     ("200 OK", number.to_string())
@@ -192,12 +199,17 @@ fn used(head: &str, shared: &(Mutex<Ledger>, Condvar)) -> (&'static str, String)
     ("200 OK", String::new())
 }
 
-/// Whether nobody reads this any more. Another thread may be writing to it, which is not disturbed.
+/// Whether nobody reads this any more: the other end is not an open socket. That end is looked at itself, because on a busy
+/// machine its last packet may still be on the way.
 fn is_gone(stream: &TcpStream) -> bool {
-    stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
-    let peeked = stream.peek(&mut [0]);
-    stream.set_read_timeout(None).unwrap();
-    !peeked.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+    let Ok(other_end) = stream.peer_addr() else { return true };
+    let suffix = format!(":{:04X}", other_end.port());
+    let sockets = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    !sockets.lines().any(|line| {
+        let mut columns = line.split_whitespace().skip(1);
+        let (local, state) = (columns.next(), columns.nth(1));
+        local.is_some_and(|local| local.ends_with(&suffix)) && state == Some(ESTABLISHED)
+    })
 }
 
 fn told(shared: &(Mutex<Ledger>, Condvar)) {
