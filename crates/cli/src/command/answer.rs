@@ -15,7 +15,7 @@ use super::serve::open_questions::{OpenQuestion, OpenQuestionKind, parse_id};
 /// Answer a question of `wharf questions`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-An answer holds for the client that waits, and for nobody else: `allow` for this call, `session` for this tool until \
+An answer holds only for the client that waits: `allow` for this call, `session` for this tool until \
 the client's session ends. Neither writes a rule. The client's own answer is ignored afterwards.
 
 Examples:
